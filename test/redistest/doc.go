@@ -3,6 +3,9 @@
 //
 //   - [Start] runs a redis-server of the test's own on 127.0.0.1. It can be
 //     stopped, killed, paused and started again on the same port and directory.
+//   - [NewProxy] puts a network before a server that closes connections, swallows,
+//     delays and repeats, and counts what was sent.
+//   - [NewStub] answers commands with whatever bytes a test wants.
 //   - [URL] is for tests that share a server: REDIS_URL where it is set, else a
 //     server of their own. Such tests take their keys' prefix from [Prefix].
 //   - [Interval] is the length of an interval in tests against real servers.

@@ -139,7 +139,7 @@ func (s *Server) logFile() string {
 
 func (s *Server) logTail() string {
 	lines := strings.Split(strings.TrimSpace(s.Log()), "\n")
-	return strings.Join(lines[max(0, len(lines)-30):], "\n")
+	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
 
 // start runs the process and waits until it answers.
