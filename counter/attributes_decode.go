@@ -20,8 +20,8 @@ func decodeSet(s string) (attribute.Set, error) {
 	if s == "" {
 		return attribute.NewSet(), nil
 	}
-	d := decoder{text: s}
-	pairs, err := joined(&d, (*decoder).pair, 0)
+	d := setDecoder{text: s}
+	pairs, err := readJoined(&d, (*setDecoder).pair, 0)
 	if err != nil {
 		return attribute.NewSet(), err
 	}
@@ -35,21 +35,21 @@ func decodeSet(s string) (attribute.Set, error) {
 	return set, nil
 }
 
-// decoder reads a canonical attribute set from left to right.
-type decoder struct {
+// setDecoder reads a canonical attribute set from left to right.
+type setDecoder struct {
 	text  string
 	pos   int
 	depth int // of the lists and maps around pos
 }
 
 // wrong is the error for what is at pos.
-func (d *decoder) wrong(want string) error {
+func (d *setDecoder) wrong(want string) error {
 	return fmt.Errorf("counter: attribute set %s: at byte %d: want %s", clip(d.text), d.pos, want)
 }
 
 // next returns the byte at pos, or 0 at the end. A 0 in the text itself is
 // never valid outside quotes, and in quotes it is escaped.
-func (d *decoder) next() byte {
+func (d *setDecoder) next() byte {
 	if d.pos < len(d.text) {
 		return d.text[d.pos]
 	}
@@ -57,7 +57,7 @@ func (d *decoder) next() byte {
 }
 
 // accept moves past token if it is at pos.
-func (d *decoder) accept(token string) bool {
+func (d *setDecoder) accept(token string) bool {
 	if !strings.HasPrefix(d.text[d.pos:], token) {
 		return false
 	}
@@ -65,9 +65,9 @@ func (d *decoder) accept(token string) bool {
 	return true
 }
 
-// joined reads elements with commas between them up to the byte end, which it
+// readJoined reads elements with commas between them up to the byte end, which it
 // moves past; an end of 0 is the end of the text.
-func joined[T any](d *decoder, elem func(*decoder) (T, error), end byte) ([]T, error) {
+func readJoined[T any](d *setDecoder, elem func(*setDecoder) (T, error), end byte) ([]T, error) {
 	var list []T
 	for {
 		v, err := elem(d)
@@ -90,7 +90,7 @@ func joined[T any](d *decoder, elem func(*decoder) (T, error), end byte) ([]T, e
 	}
 }
 
-func (d *decoder) pair() (attribute.KeyValue, error) {
+func (d *setDecoder) pair() (attribute.KeyValue, error) {
 	var key string
 	if d.next() == '"' {
 		var err error
@@ -112,7 +112,7 @@ func (d *decoder) pair() (attribute.KeyValue, error) {
 	return attribute.KeyValue{Key: attribute.Key(key), Value: v}, err
 }
 
-func (d *decoder) value() (attribute.Value, error) {
+func (d *setDecoder) value() (attribute.Value, error) {
 	if d.depth++; d.depth > maxDepth {
 		return attribute.Value{}, d.wrong("less deeply nested values")
 	}
@@ -141,12 +141,12 @@ func (d *decoder) value() (attribute.Value, error) {
 	case d.accept("()"):
 		return attribute.SliceValue(), nil
 	case d.accept("("):
-		list, err := joined(d, (*decoder).value, ')')
+		list, err := readJoined(d, (*setDecoder).value, ')')
 		return attribute.SliceValue(list...), err
 	case d.accept("{}"):
 		return attribute.MapValue(), nil
 	case d.accept("{"):
-		list, err := joined(d, (*decoder).pair, '}')
+		list, err := readJoined(d, (*setDecoder).pair, '}')
 		return attribute.MapValue(list...), err
 	case d.accept("b"):
 		s, err := d.quoted()
@@ -158,9 +158,9 @@ func (d *decoder) value() (attribute.Value, error) {
 
 // array reads the rest of an array that is not empty; its first element says
 // what type it is of.
-func (d *decoder) array() (attribute.Value, error) {
+func (d *setDecoder) array() (attribute.Value, error) {
 	start := d.pos
-	list, err := joined(d, (*decoder).value, ']')
+	list, err := readJoined(d, (*setDecoder).value, ']')
 	if err != nil {
 		return attribute.Value{}, err
 	}
@@ -172,20 +172,20 @@ func (d *decoder) array() (attribute.Value, error) {
 	}
 	switch list[0].Type() {
 	case attribute.BOOL:
-		return attribute.BoolSliceValue(collect(list, attribute.Value.AsBool)), nil
+		return attribute.BoolSliceValue(convertAll(list, attribute.Value.AsBool)), nil
 	case attribute.INT64:
-		return attribute.Int64SliceValue(collect(list, attribute.Value.AsInt64)), nil
+		return attribute.Int64SliceValue(convertAll(list, attribute.Value.AsInt64)), nil
 	case attribute.FLOAT64:
-		return attribute.Float64SliceValue(collect(list, attribute.Value.AsFloat64)), nil
+		return attribute.Float64SliceValue(convertAll(list, attribute.Value.AsFloat64)), nil
 	case attribute.STRING:
-		return attribute.StringSliceValue(collect(list, attribute.Value.AsString)), nil
+		return attribute.StringSliceValue(convertAll(list, attribute.Value.AsString)), nil
 	default:
 		d.pos = start
 		return attribute.Value{}, d.wrong("booleans, numbers or strings as elements")
 	}
 }
 
-func collect[T any](list []attribute.Value, as func(attribute.Value) T) []T {
+func convertAll[T any](list []attribute.Value, as func(attribute.Value) T) []T {
 	out := make([]T, len(list))
 	for i, v := range list {
 		out[i] = as(v)
@@ -193,7 +193,7 @@ func collect[T any](list []attribute.Value, as func(attribute.Value) T) []T {
 	return out
 }
 
-func (d *decoder) number() (attribute.Value, error) {
+func (d *setDecoder) number() (attribute.Value, error) {
 	rest := d.text[d.pos:]
 	if end := strings.IndexAny(rest, ",)]}"); end >= 0 {
 		rest = rest[:end]
@@ -210,7 +210,7 @@ func (d *decoder) number() (attribute.Value, error) {
 }
 
 // quoted reads a string in quotes.
-func (d *decoder) quoted() (string, error) {
+func (d *setDecoder) quoted() (string, error) {
 	if !d.accept(`"`) {
 		return "", d.wrong(`'"'`)
 	}
@@ -235,7 +235,7 @@ func (d *decoder) quoted() (string, error) {
 }
 
 // escape reads a backslash and what belongs to it.
-func (d *decoder) escape() (byte, error) {
+func (d *setDecoder) escape() (byte, error) {
 	switch {
 	case d.accept(`\"`):
 		return '"', nil

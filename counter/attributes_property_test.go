@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// texts draws what keys and strings may hold: much of it is short and made of
+// anyText draws what keys and strings may hold: much of it is short and made of
 // the characters that the form itself uses, so that mix-ups are likely.
-func texts() *rapid.Generator[string] {
+func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.StringOfN(rapid.SampledFrom([]rune(`ab1.,="\[](){}#!@ x`)), 0, 4, -1),
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 4), func(b []byte) string { return string(b) }),
@@ -21,7 +21,7 @@ func texts() *rapid.Generator[string] {
 	)
 }
 
-func floats() *rapid.Generator[float64] {
+func anyFloat() *rapid.Generator[float64] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, 1e-6, 1e-7, 1e20, 1e21, 1 << 53, math.NaN(), math.Inf(1), math.Inf(-1)}),
 		rapid.Float64(),
@@ -29,46 +29,46 @@ func floats() *rapid.Generator[float64] {
 	)
 }
 
-func ints() *rapid.Generator[int64] {
+func anyInt() *rapid.Generator[int64] {
 	return rapid.OneOf(rapid.Int64Range(-2, 2), rapid.Int64())
 }
 
-// values draws a value of any type, nested up to depth.
-func values(depth int) *rapid.Generator[attribute.Value] {
+// anyValue draws a value of any type, nested up to depth.
+func anyValue(depth int) *rapid.Generator[attribute.Value] {
 	kinds := []*rapid.Generator[attribute.Value]{
 		rapid.Just(attribute.Value{}),
 		rapid.Map(rapid.Bool(), attribute.BoolValue),
-		rapid.Map(ints(), attribute.Int64Value),
-		rapid.Map(floats(), attribute.Float64Value),
-		rapid.Map(texts(), attribute.StringValue),
+		rapid.Map(anyInt(), attribute.Int64Value),
+		rapid.Map(anyFloat(), attribute.Float64Value),
+		rapid.Map(anyText(), attribute.StringValue),
 		rapid.Map(rapid.SliceOfN(rapid.Bool(), 0, 4), attribute.BoolSliceValue),
-		rapid.Map(rapid.SliceOfN(ints(), 0, 4), attribute.Int64SliceValue),
-		rapid.Map(rapid.SliceOfN(floats(), 0, 4), attribute.Float64SliceValue),
-		rapid.Map(rapid.SliceOfN(texts(), 0, 4), attribute.StringSliceValue),
-		rapid.Map(texts(), func(s string) attribute.Value { return attribute.ByteSliceValue([]byte(s)) }),
+		rapid.Map(rapid.SliceOfN(anyInt(), 0, 4), attribute.Int64SliceValue),
+		rapid.Map(rapid.SliceOfN(anyFloat(), 0, 4), attribute.Float64SliceValue),
+		rapid.Map(rapid.SliceOfN(anyText(), 0, 4), attribute.StringSliceValue),
+		rapid.Map(anyText(), func(s string) attribute.Value { return attribute.ByteSliceValue([]byte(s)) }),
 	}
 	if depth > 0 {
 		kinds = append(kinds,
-			rapid.Map(rapid.SliceOfN(values(depth-1), 0, 7), func(l []attribute.Value) attribute.Value { return attribute.SliceValue(l...) }),
-			rapid.Map(rapid.SliceOfN(pairs(depth-1), 0, 7), func(l []attribute.KeyValue) attribute.Value { return attribute.MapValue(l...) }),
+			rapid.Map(rapid.SliceOfN(anyValue(depth-1), 0, 7), func(l []attribute.Value) attribute.Value { return attribute.SliceValue(l...) }),
+			rapid.Map(rapid.SliceOfN(anyPair(depth-1), 0, 7), func(l []attribute.KeyValue) attribute.Value { return attribute.MapValue(l...) }),
 		)
 	}
 	return rapid.OneOf(kinds...)
 }
 
-func pairs(depth int) *rapid.Generator[attribute.KeyValue] {
+func anyPair(depth int) *rapid.Generator[attribute.KeyValue] {
 	return rapid.Custom(func(t *rapid.T) attribute.KeyValue {
-		return attribute.KeyValue{Key: attribute.Key(texts().Draw(t, "key")), Value: values(depth).Draw(t, "value")}
+		return attribute.KeyValue{Key: attribute.Key(anyText().Draw(t, "key")), Value: anyValue(depth).Draw(t, "value")}
 	})
 }
 
-func sets() *rapid.Generator[attribute.Set] {
+func anySet() *rapid.Generator[attribute.Set] {
 	// More than ten take another path in attribute.Set.
-	return rapid.Map(rapid.SliceOfN(pairs(2), 0, 12), func(l []attribute.KeyValue) attribute.Set { return attribute.NewSet(l...) })
+	return rapid.Map(rapid.SliceOfN(anyPair(2), 0, 12), func(l []attribute.KeyValue) attribute.Set { return attribute.NewSet(l...) })
 }
 
 func checkRoundTrip(t *rapid.T) {
-	s := sets().Draw(t, "set")
+	s := anySet().Draw(t, "set")
 	field := encodeSet(s)
 	t.Log(field)
 	back, err := decodeSet(field)
@@ -105,7 +105,7 @@ func TestEncodingIsInjective(t *testing.T) {
 		rapid.Map(rapid.SampledFrom([]float64{0, 1, math.Copysign(0, -1), math.NaN()}), attribute.Float64Value),
 		rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]float64{0, math.Copysign(0, -1), math.NaN()}), 0, 2), attribute.Float64SliceValue),
 		rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]string{"", "a", ",", "a,a", `","`}), 0, 3), attribute.StringSliceValue),
-		values(1),
+		anyValue(1),
 	)
 	some := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) attribute.KeyValue {
 		return attribute.KeyValue{Key: attribute.Key(rapid.SampledFrom([]string{"", "a", "a,", "#"}).Draw(t, "key")), Value: few.Draw(t, "value")}
@@ -133,7 +133,7 @@ func TestEncodingIsInjective(t *testing.T) {
 // given twice the last value counts, as attribute.NewSet has it.
 func TestEncodingIsThatOfTheSet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		list := rapid.SliceOfN(pairs(1), 0, 8).Draw(t, "attributes")
+		list := rapid.SliceOfN(anyPair(1), 0, 8).Draw(t, "attributes")
 		last := map[attribute.Key]attribute.KeyValue{}
 		for _, kv := range list {
 			last[kv.Key] = kv

@@ -11,11 +11,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-func set(kvs ...attribute.KeyValue) attribute.Set { return attribute.NewSet(kvs...) }
+func setOf(kvs ...attribute.KeyValue) attribute.Set { return attribute.NewSet(kvs...) }
 
-// one is a set with one value under the key k.
-func one(v attribute.Value) attribute.Set {
-	return set(attribute.KeyValue{Key: "k", Value: v})
+// setOfOne is a set with one value under the key k.
+func setOfOne(v attribute.Value) attribute.Set {
+	return setOf(attribute.KeyValue{Key: "k", Value: v})
 }
 
 // The form is on the wire; this table must not change.
@@ -25,71 +25,71 @@ func TestCanonicalForm(t *testing.T) {
 		want string
 		set  attribute.Set
 	}{
-		{``, set()},
+		{``, setOf()},
 		{``, attribute.Set{}},
-		{`http.route="/x",http.status=200`, set(attribute.Int("http.status", 200), attribute.String("http.route", "/x"))},
-		{`a="b,c=\"d\"",ok=true,ratio=1.0`, set(
+		{`http.route="/x",http.status=200`, setOf(attribute.Int("http.status", 200), attribute.String("http.route", "/x"))},
+		{`a="b,c=\"d\"",ok=true,ratio=1.0`, setOf(
 			attribute.Float64("ratio", 1), attribute.Bool("ok", true), attribute.String("a", `b,c="d"`))},
-		{`k=["1","2"]`, one(attribute.StringSliceValue([]string{"1", "2"}))},
+		{`k=["1","2"]`, setOfOne(attribute.StringSliceValue([]string{"1", "2"}))},
 
 		// Keys.
-		{`A_z.9=1`, set(attribute.Int("A_z.9", 1))},
-		{`_=1`, set(attribute.Int("_", 1))},
-		{`""=1`, set(attribute.Int("", 1))},
-		{`"."=1`, set(attribute.Int(".", 1))},
-		{`"9a"=1`, set(attribute.Int("9a", 1))},
-		{`"a-b"=1`, set(attribute.Int("a-b", 1))},
-		{`"é"=1`, set(attribute.Int("é", 1))},
-		{`"#"=1`, set(attribute.Int("#", 1))},
-		{`"!"=1`, set(attribute.Int("!", 1))},
-		{`"@12345678.0"=1`, set(attribute.Int("@12345678.0", 1))},
-		{`"a=1,b"=2`, set(attribute.Int("a=1,b", 2))},
-		{`B=1,a=1,"b c"=1,"é"=1`, set(
+		{`A_z.9=1`, setOf(attribute.Int("A_z.9", 1))},
+		{`_=1`, setOf(attribute.Int("_", 1))},
+		{`""=1`, setOf(attribute.Int("", 1))},
+		{`"."=1`, setOf(attribute.Int(".", 1))},
+		{`"9a"=1`, setOf(attribute.Int("9a", 1))},
+		{`"a-b"=1`, setOf(attribute.Int("a-b", 1))},
+		{`"é"=1`, setOf(attribute.Int("é", 1))},
+		{`"#"=1`, setOf(attribute.Int("#", 1))},
+		{`"!"=1`, setOf(attribute.Int("!", 1))},
+		{`"@12345678.0"=1`, setOf(attribute.Int("@12345678.0", 1))},
+		{`"a=1,b"=2`, setOf(attribute.Int("a=1,b", 2))},
+		{`B=1,a=1,"b c"=1,"é"=1`, setOf(
 			attribute.Int("é", 1), attribute.Int("a", 1), attribute.Int("B", 1), attribute.Int("b c", 1))},
 
 		// Plain values.
-		{`k=false`, one(attribute.BoolValue(false))},
-		{`k=-9223372036854775808`, one(attribute.Int64Value(math.MinInt64))},
-		{`k=0`, one(attribute.Int64Value(0))},
-		{`k="x y/é日\\u2028"`, one(attribute.StringValue(`x y/é日\u2028`))},
-		{`k="\\\"\n\r\t\x00\x7f\xc2\x85\xff"`, one(attribute.StringValue("\\\"\n\r\t\x00\x7f\u0085\xff"))},
-		{"k=\"\u2028\ufffd\u00a0\u202e\"", one(attribute.StringValue("\u2028\ufffd\u00a0\u202e"))},
-		{`k=null`, one(attribute.Value{})},
-		{`k=b"a\x00\xff"`, one(attribute.ByteSliceValue([]byte("a\x00\xff")))},
-		{`k=b""`, one(attribute.ByteSliceValue(nil))},
+		{`k=false`, setOfOne(attribute.BoolValue(false))},
+		{`k=-9223372036854775808`, setOfOne(attribute.Int64Value(math.MinInt64))},
+		{`k=0`, setOfOne(attribute.Int64Value(0))},
+		{`k="x y/é日\\u2028"`, setOfOne(attribute.StringValue(`x y/é日\u2028`))},
+		{`k="\\\"\n\r\t\x00\x7f\xc2\x85\xff"`, setOfOne(attribute.StringValue("\\\"\n\r\t\x00\x7f\u0085\xff"))},
+		{"k=\"\u2028\ufffd\u00a0\u202e\"", setOfOne(attribute.StringValue("\u2028\ufffd\u00a0\u202e"))},
+		{`k=null`, setOfOne(attribute.Value{})},
+		{`k=b"a\x00\xff"`, setOfOne(attribute.ByteSliceValue([]byte("a\x00\xff")))},
+		{`k=b""`, setOfOne(attribute.ByteSliceValue(nil))},
 
 		// Floats: digits of ECMAScript, and ".0".
-		{`k=0.0`, one(attribute.Float64Value(0))},
-		{`k=-0.0`, one(attribute.Float64Value(negativeZero))},
-		{`k=0.1`, one(attribute.Float64Value(0.1))},
-		{`k=-1000000.0`, one(attribute.Float64Value(-1e6))},
-		{`k=0.000001`, one(attribute.Float64Value(1e-6))},
-		{`k=1e-7`, one(attribute.Float64Value(1e-7))},
-		{`k=1.5e-10`, one(attribute.Float64Value(1.5e-10))},
-		{`k=100000000000000000000.0`, one(attribute.Float64Value(1e20))},
-		{`k=1e+21`, one(attribute.Float64Value(1e21))},
-		{`k=9007199254740994.0`, one(attribute.Float64Value(1<<53 + 2))},
-		{`k=1152921504606847000.0`, one(attribute.Float64Value(1 << 60))},
-		{`k=1.7976931348623157e+308`, one(attribute.Float64Value(math.MaxFloat64))},
-		{`k=5e-324`, one(attribute.Float64Value(math.SmallestNonzeroFloat64))},
-		{`k=NaN`, one(attribute.Float64Value(math.NaN()))},
-		{`k=NaN`, one(attribute.Float64Value(math.Float64frombits(0xfff8000000000000)))},
-		{`k=Infinity`, one(attribute.Float64Value(math.Inf(1)))},
-		{`k=-Infinity`, one(attribute.Float64Value(math.Inf(-1)))},
+		{`k=0.0`, setOfOne(attribute.Float64Value(0))},
+		{`k=-0.0`, setOfOne(attribute.Float64Value(negativeZero))},
+		{`k=0.1`, setOfOne(attribute.Float64Value(0.1))},
+		{`k=-1000000.0`, setOfOne(attribute.Float64Value(-1e6))},
+		{`k=0.000001`, setOfOne(attribute.Float64Value(1e-6))},
+		{`k=1e-7`, setOfOne(attribute.Float64Value(1e-7))},
+		{`k=1.5e-10`, setOfOne(attribute.Float64Value(1.5e-10))},
+		{`k=100000000000000000000.0`, setOfOne(attribute.Float64Value(1e20))},
+		{`k=1e+21`, setOfOne(attribute.Float64Value(1e21))},
+		{`k=9007199254740994.0`, setOfOne(attribute.Float64Value(1<<53 + 2))},
+		{`k=1152921504606847000.0`, setOfOne(attribute.Float64Value(1 << 60))},
+		{`k=1.7976931348623157e+308`, setOfOne(attribute.Float64Value(math.MaxFloat64))},
+		{`k=5e-324`, setOfOne(attribute.Float64Value(math.SmallestNonzeroFloat64))},
+		{`k=NaN`, setOfOne(attribute.Float64Value(math.NaN()))},
+		{`k=NaN`, setOfOne(attribute.Float64Value(math.Float64frombits(0xfff8000000000000)))},
+		{`k=Infinity`, setOfOne(attribute.Float64Value(math.Inf(1)))},
+		{`k=-Infinity`, setOfOne(attribute.Float64Value(math.Inf(-1)))},
 
 		// Arrays, lists, maps.
-		{`k=[true,false]`, one(attribute.BoolSliceValue([]bool{true, false}))},
-		{`k=[1,-2]`, one(attribute.IntSliceValue([]int{1, -2}))},
-		{`k=[1.0,NaN,-0.0]`, one(attribute.Float64SliceValue([]float64{1, math.NaN(), negativeZero}))},
-		{`k=bool[]`, one(attribute.BoolSliceValue(nil))},
-		{`k=int[]`, one(attribute.Int64SliceValue(nil))},
-		{`k=float[]`, one(attribute.Float64SliceValue(nil))},
-		{`k=string[]`, one(attribute.StringSliceValue(nil))},
-		{`k=()`, one(attribute.SliceValue())},
-		{`k=(1,"a",null,[1],(()))`, one(attribute.SliceValue(attribute.IntValue(1), attribute.StringValue("a"), attribute.Value{},
+		{`k=[true,false]`, setOfOne(attribute.BoolSliceValue([]bool{true, false}))},
+		{`k=[1,-2]`, setOfOne(attribute.IntSliceValue([]int{1, -2}))},
+		{`k=[1.0,NaN,-0.0]`, setOfOne(attribute.Float64SliceValue([]float64{1, math.NaN(), negativeZero}))},
+		{`k=bool[]`, setOfOne(attribute.BoolSliceValue(nil))},
+		{`k=int[]`, setOfOne(attribute.Int64SliceValue(nil))},
+		{`k=float[]`, setOfOne(attribute.Float64SliceValue(nil))},
+		{`k=string[]`, setOfOne(attribute.StringSliceValue(nil))},
+		{`k=()`, setOfOne(attribute.SliceValue())},
+		{`k=(1,"a",null,[1],(()))`, setOfOne(attribute.SliceValue(attribute.IntValue(1), attribute.StringValue("a"), attribute.Value{},
 			attribute.IntSliceValue([]int{1}), attribute.SliceValue(attribute.SliceValue())))},
-		{`k={}`, one(attribute.MapValue())},
-		{`k={a=1,a=0,"b c"={}}`, one(attribute.MapValue(
+		{`k={}`, setOfOne(attribute.MapValue())},
+		{`k={a=1,a=0,"b c"={}}`, setOfOne(attribute.MapValue(
 			attribute.Map("b c"), attribute.Int("a", 1), attribute.Int("a", 0)))},
 	} {
 		got := encodeSet(c.set)
@@ -98,6 +98,15 @@ func TestCanonicalForm(t *testing.T) {
 		if assert.NoError(t, err, got) {
 			assert.True(t, sameSet(c.set, back), got)
 		}
+	}
+}
+
+func TestOnlyPlainKeysGoWithoutQuotes(t *testing.T) {
+	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+	for c := range 256 {
+		first, later := string([]byte{byte(c)}), "a"+string([]byte{byte(c)})
+		assert.Equal(t, strings.Contains(plain, first), encodeSet(setOf(attribute.Int(first, 1)))[0] != '"', "%q", first)
+		assert.Equal(t, strings.Contains(plain+"0123456789.", first), encodeSet(setOf(attribute.Int(later, 1)))[0] != '"', "%q", later)
 	}
 }
 
@@ -134,12 +143,12 @@ func TestLookAlikesStayDistinct(t *testing.T) {
 	)
 	var sets []attribute.Set
 	for _, v := range values {
-		sets = append(sets, one(v))
+		sets = append(sets, setOfOne(v))
 	}
-	sets = append(sets, set(), set(attribute.Int("", 0)), set(attribute.String("", "")), set(attribute.Int("K", 1)),
-		set(attribute.Int("a", 1), attribute.Int("b", 2)), set(attribute.Int("a=1,b", 2)), set(attribute.String("a", "1,b=2")),
-		set(attribute.Int(`"a"`, 1)), set(attribute.Int("a", 1)), set(attribute.Int(`a"`, 1)), set(attribute.Int("a ", 1)),
-		set(attribute.Int("a.b", 1)), set(attribute.Int("a-b", 1)), set(attribute.Int("#", 1)), set(attribute.Int("!", 1)), set(attribute.Int("@", 1)))
+	sets = append(sets, setOf(), setOf(attribute.Int("", 0)), setOf(attribute.String("", "")), setOf(attribute.Int("K", 1)),
+		setOf(attribute.Int("a", 1), attribute.Int("b", 2)), setOf(attribute.Int("a=1,b", 2)), setOf(attribute.String("a", "1,b=2")),
+		setOf(attribute.Int(`"a"`, 1)), setOf(attribute.Int("a", 1)), setOf(attribute.Int(`a"`, 1)), setOf(attribute.Int("a ", 1)),
+		setOf(attribute.Int("a.b", 1)), setOf(attribute.Int("a-b", 1)), setOf(attribute.Int("#", 1)), setOf(attribute.Int("!", 1)), setOf(attribute.Int("@", 1)))
 
 	seen := map[string]attribute.Set{}
 	for _, s := range sets {
@@ -227,12 +236,20 @@ func TestDecodeSetBoundsItsDepth(t *testing.T) {
 		for range depth {
 			v = attribute.SliceValue(v)
 		}
-		return one(v)
+		return setOfOne(v)
 	}
 	_, err := decodeSet(encodeSet(nested(maxDepth - 1)))
 	assert.NoError(t, err)
 	_, err = decodeSet(encodeSet(nested(maxDepth)))
 	assert.ErrorContains(t, err, "less deeply nested")
+}
+
+func TestDecodeSetDoesNotTakeWideForDeep(t *testing.T) {
+	wide := attribute.SliceValue(make([]attribute.Value, 3*maxDepth)...)
+	s := setOf(attribute.KeyValue{Key: "a", Value: wide}, attribute.KeyValue{Key: "b", Value: attribute.SliceValue(wide, wide)})
+	back, err := decodeSet(encodeSet(s))
+	require.NoError(t, err)
+	assert.True(t, sameSet(s, back))
 }
 
 // sameSet compares bit by bit, and is an oracle apart from the encoding and

@@ -151,8 +151,8 @@ func appendPartsKey(b []byte, prefix, name string, n int64) []byte {
 // service.name.
 //
 // Different services get different prefixes, and none is the beginning of
-// another, so that the pattern of a Redis ACL made of a prefix and a '*' covers
-// one service only. For that the characters '/', ':', '{', '}' and '%', control
+// another, so that one pattern of SCAN or of an ACL can cover the keys of one
+// service only. For that the characters '/', ':', '{', '}' and '%', control
 // characters and bytes that are not UTF-8 are percent-encoded, byte by byte:
 // the name "a/b" becomes "a%2Fb:". Every result is a valid prefix: one that
 // would be longer than 255 bytes is cut, and ends with "%~" and 32 hexadecimal

@@ -12,10 +12,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// slot is the slot of a key in a Redis Cluster, as the cluster specification
+// slotOf is the slot of a key in a Redis Cluster, as the cluster specification
 // defines it: CRC16 (XMODEM) of the hash tag, or of the whole key if there is
 // none, modulo 16384.
-func slot(key string) uint16 {
+func slotOf(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
 			key = key[open+1 : open+1+length]
@@ -41,7 +41,7 @@ func TestSlotOfTheTestsIsThatOfRedis(t *testing.T) {
 		"123456789": 12739, "somekey": 11058, "foo{hash_tag}": 2515, "hash_tag": 2515,
 		"p{a}b}:1": 15495, "a": 15495, "p{}x:1": 12947, "{{}:1": 4092, "{{}}:1": 4092, "a{{b}c}:7:by": 6215,
 	} {
-		assert.Equal(t, want, slot(key), key)
+		assert.Equal(t, want, slotOf(key), key)
 	}
 }
 
@@ -110,8 +110,8 @@ func TestPrefixes(t *testing.T) {
 // Why a '{' in a prefix is refused, both kinds.
 func TestBracesInAPrefixWouldBreakKeys(t *testing.T) {
 	assert.Equal(t, totalKey("a", "{b", 1), totalKey("a{", "b", 1), "one key for two counters")
-	assert.NotEqual(t, slot(totalKey("{}", "a", 1)), slot(totalKey("{}", "a", 2)), "two slots for one counter")
-	assert.NotEqual(t, slot(totalKey("", "}", 1)), slot(totalKey("", "}", 2)), "two slots for one counter")
+	assert.NotEqual(t, slotOf(totalKey("{}", "a", 1)), slotOf(totalKey("{}", "a", 2)), "two slots for one counter")
+	assert.NotEqual(t, slotOf(totalKey("", "}", 1)), slotOf(totalKey("", "}", 2)), "two slots for one counter")
 }
 
 func TestIntervals(t *testing.T) {
@@ -158,9 +158,9 @@ func TestKeys(t *testing.T) {
 	assert.Equal(t, "shop/cart:{hits}:1shop/cart:{hits}:2:by", string(b))
 }
 
-// nasty draws short texts of what keys and names are made of, so that two of
+// anyKeyText draws short texts of what keys and names are made of, so that two of
 // them are often alike.
-func nasty() *rapid.Generator[string] {
+func anyKeyText() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.StringOfN(rapid.SampledFrom([]rune("{}:1ab/%.")), 0, 5, -1),
 		rapid.StringOfN(rapid.SampledFrom([]rune("{}:fyb1 -é\n\u0085")), 0, 6, -1),
@@ -169,8 +169,8 @@ func nasty() *rapid.Generator[string] {
 }
 
 func TestKeysOfACounterShareASlotAndNothingElse(t *testing.T) {
-	names := nasty().Filter(func(s string) bool { return validateName(s) == nil })
-	prefixes := nasty().Filter(func(s string) bool { return validatePrefix(s) == nil })
+	names := anyKeyText().Filter(func(s string) bool { return validateName(s) == nil })
+	prefixes := anyKeyText().Filter(func(s string) bool { return validatePrefix(s) == nil })
 	rapid.Check(t, func(t *rapid.T) {
 		prefix, name := prefixes.Draw(t, "prefix"), names.Draw(t, "name")
 		if rapid.Bool().Draw(t, "float") {
@@ -179,7 +179,7 @@ func TestKeysOfACounterShareASlotAndNothingElse(t *testing.T) {
 		n := rapid.Int64Min(0).Draw(t, "n")
 
 		for _, key := range []string{totalKey(prefix, name, n), partsKey(prefix, name, n)} {
-			if slot(key) != slot(totalKey(prefix, name, 0)) {
+			if slotOf(key) != slotOf(totalKey(prefix, name, 0)) {
 				t.Fatal("two slots")
 			}
 			p, nm, i, parts := splitKey(t, key)
@@ -192,7 +192,7 @@ func TestKeysOfACounterShareASlotAndNothingElse(t *testing.T) {
 
 func TestIntAndFloatCountersOfOneNameDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		integer, float := nasty().Draw(t, "integer"), nasty().Draw(t, "float")
+		integer, float := anyKeyText().Draw(t, "integer"), anyKeyText().Draw(t, "float")
 		if validateName(integer) == nil && validateName(float) == nil && integer == float+floatSuffix {
 			t.Fatal("an integer counter has the name of a float counter")
 		}
@@ -231,14 +231,28 @@ func TestGroupNameCutsBetweenCharacters(t *testing.T) {
 			head, _, cut := strings.Cut(got, "%~")
 			require.True(t, cut)
 			// What is left of the head is whole: it decodes to the beginning of the name.
-			require.True(t, strings.HasPrefix(strings.Repeat("x", n)+strings.Repeat(unit, 300), unescape(t, head)))
+			require.True(t, strings.HasPrefix(strings.Repeat("x", n)+strings.Repeat(unit, 300), unpercent(t, head)))
 			require.Greater(t, len(got), maxPrefix-4)
 		}
 	}
 }
 
-// unescape is the inverse of appendPercent, written apart from it.
-func unescape(t require.TestingT, s string) string {
+// A service whose name is what another's was cut to gets a prefix of its own.
+func TestGroupNameThatWasCutMeetsNoOther(t *testing.T) {
+	cut := GroupName("", strings.Repeat("x", 300))
+	assert.NotEqual(t, cut, GroupName("", strings.TrimSuffix(cut, ":")))
+	assert.NotEqual(t, cut, GroupName("", unpercentTail(cut)))
+	assert.NotEqual(t, cut, GroupName("x", strings.Repeat("x", 298)))
+	assert.NotEqual(t, cut, GroupName("", strings.Repeat("x", 299)))
+}
+
+// unpercentTail takes the mark out of a prefix that was cut.
+func unpercentTail(cut string) string {
+	return strings.TrimSuffix(strings.Replace(cut, "%~", "~", 1), ":")
+}
+
+// unpercent is the inverse of appendPercent, written apart from it.
+func unpercent(t require.TestingT, s string) string {
 	var b []byte
 	for i := 0; i < len(s); i++ {
 		if s[i] != '%' {
@@ -254,7 +268,7 @@ func unescape(t require.TestingT, s string) string {
 }
 
 func TestGroupNameIsInjective(t *testing.T) {
-	parts := rapid.OneOf(nasty(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 3), func(b []byte) string { return string(b) }))
+	parts := rapid.OneOf(anyKeyText(), rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 3), func(b []byte) string { return string(b) }))
 	rapid.Check(t, func(t *rapid.T) {
 		s1, n1 := parts.Draw(t, "namespace 1"), parts.Draw(t, "name 1")
 		s2, n2 := parts.Draw(t, "namespace 2"), parts.Draw(t, "name 2")
@@ -273,7 +287,7 @@ func TestGroupNameIsInjective(t *testing.T) {
 			if !both {
 				namespace, name = "", namespace
 			}
-			if unescape(t, namespace) != s1 || unescape(t, name) != n1 {
+			if unpercent(t, namespace) != s1 || unpercent(t, name) != n1 {
 				t.Fatal("the prefix does not lead back to its service")
 			}
 		}
@@ -289,4 +303,39 @@ func FuzzGroupName(f *testing.F) {
 		require.NotEqual(t, GroupName(namespace, name), GroupName(namespace, name+"x"))
 		require.NotEqual(t, GroupName(namespace+"x", name), GroupName(namespace, name))
 	})
+}
+
+// Braces in names, as in redis/redis#6027, redis/ioredis#2172 and
+// Kong/resty-redis-cluster#35: each name is refused, or all its keys are in one
+// slot and no key is that of another counter.
+func TestBracesInNames(t *testing.T) {
+	names := []string{
+		"", "}", "{", "{}", "}{", "a}b", "{a", "a{", "a}", "a{b}c", "{a}", "a}b}", "{}:1", "a}:1", "a}:1:by", "a}:0{b", "b", "a", "c",
+		" ", "a b", " a}", "a\n", "a\x00b", "\x00", "a\xff", "\xff}", "a:f", "a}:f", strings.Repeat("}", 255), strings.Repeat("{", 255),
+		strings.Repeat("a", 300),
+	}
+	refused := map[string]bool{
+		"": true, "}": true, "}{": true, "a\n": true, "a\x00b": true, "\x00": true, "a\xff": true, "\xff}": true, "a:f": true, "a}:f": true,
+		strings.Repeat("}", 255): true, strings.Repeat("a", 300): true,
+	}
+	taken := map[string]bool{}
+	for _, prefix := range []string{"", "a", "}", "a}", "a}:1", "p:", GroupName("{", "}")} {
+		require.NoError(t, validatePrefix(prefix))
+		for _, name := range names {
+			require.Equal(t, refused[name], validateName(name) != nil, "%q", name)
+			if refused[name] {
+				continue
+			}
+			for _, stored := range []string{name, name + floatSuffix} {
+				want := slotOf(totalKey(prefix, stored, 0))
+				for _, n := range []int64{0, 1, 2, 10, 11, 345678901, math.MaxInt64} {
+					for _, key := range []string{totalKey(prefix, stored, n), partsKey(prefix, stored, n)} {
+						require.Equal(t, want, slotOf(key), "%q", key)
+						require.False(t, taken[key], "%q", key)
+						taken[key] = true
+					}
+				}
+			}
+		}
+	}
 }
