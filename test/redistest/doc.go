@@ -3,6 +3,8 @@
 //
 //   - [Start] runs a redis-server of the test's own on 127.0.0.1. It can be
 //     stopped, killed, paused and started again on the same port and directory.
+//   - [Server.Replica], [StartSentinel], [StartCluster] and [StartProxiedCluster] run
+//     several: fail over, kill or pause one, move a slot.
 //   - [NewProxy] puts a network before a server that closes connections, swallows,
 //     delays and repeats, and counts what was sent.
 //   - [NewStub] answers commands with whatever bytes a test wants.

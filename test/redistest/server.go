@@ -26,10 +26,10 @@ type Server struct {
 	Addr string // host:port
 	Dir  string // working directory: its log, and its data if it keeps any
 
-	tb     testing.TB
-	binary string
-	args   []string
-	port   int
+	tb      testing.TB
+	binary  string
+	command func(s *Server) []string // redis-server's arguments, once the port is known
+	port    int
 
 	cmd    *exec.Cmd
 	guard  *exec.Cmd     // kills the server should the test's process die
@@ -42,7 +42,19 @@ type Server struct {
 // its log is shown if the test has failed.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	s := &Server{tb: tb, binary: binary(tb), args: args, Dir: tb.TempDir()}
+	return launch(tb, func(s *Server) []string { return append(s.defaults(), args...) })
+}
+
+func (s *Server) defaults() []string {
+	return []string{
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.Dir,
+		"--save", "", "--appendonly", "no",
+	}
+}
+
+func launch(tb testing.TB, command func(s *Server) []string) *Server {
+	tb.Helper()
+	s := &Server{tb: tb, binary: binary(tb), command: command, Dir: tb.TempDir()}
 	tb.Cleanup(s.cleanup)
 
 	// A port that was free may be taken by the time the server binds it. Then the
@@ -150,11 +162,7 @@ func (s *Server) start() error {
 	}
 	defer log.Close()
 
-	args := append([]string{
-		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.Dir,
-		"--save", "", "--appendonly", "no",
-	}, s.args...)
-	cmd := exec.Command(s.binary, args...)
+	cmd := exec.Command(s.binary, s.command(s)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		return err

@@ -1,6 +1,11 @@
 package redistest_test
 
 import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +62,30 @@ func TestServerPausedAnswersAfterResume(t *testing.T) {
 	s.Pause()
 	s.Stop() // a paused server ends too
 	require.False(t, s.Running())
+}
+
+// Cleanup does not run when a test binary panics or is killed; no server may stay
+// behind.
+func TestServerEndsWithItsProcess(t *testing.T) {
+	if os.Getenv("REDISTEST_CHILD") != "" {
+		fmt.Printf("addr=%s\n", redistest.Start(t).Addr)
+		os.Exit(0)
+	}
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), "REDISTEST_CHILD=1", "TMPDIR="+t.TempDir())
+	out, err := child.Output()
+	require.NoError(t, err)
+	_, after, ok := strings.Cut(string(out), "addr=")
+	require.True(t, ok, "no server was started:\n%s", out)
+	addr, _, _ := strings.Cut(after, "\n")
+	redistest.Eventually(t, 10*time.Second, func() error {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return nil
+		}
+		_ = conn.Close()
+		return fmt.Errorf("a server still answers on %s", addr)
+	})
 }
 
 func TestInterval(t *testing.T) {
