@@ -125,10 +125,13 @@ func (l *ledger) gather(fresh []int64) parcel {
 	return amounts
 }
 
+// redeclarable reports whether the flight in the air, which was refused, may
+// declare an interval instead.
+func (l *ledger) redeclarable(interval int64) bool { return interval > l.air.prior }
+
 // redeclare gives the flight in the air, which was refused, another interval
 // and sequence number. It is the same try.
 func (l *ledger) redeclare(interval, seq int64) *flight {
-	l.spent = l.air.prior
 	l.air.interval, l.air.seq = interval, seq
 	l.spent = interval
 	return l.air
@@ -281,6 +284,39 @@ func (l *ledger) putBack(amounts parcel) {
 			l.back = append(l.back, nil)
 		}
 		l.back[tries+1] = add(l.back[tries+1], row)
+	}
+}
+
+// move gives the last cell the place of one that has left. Nothing is kept of
+// either but what was counted lately.
+func (l *ledger) move(last, to int) {
+	rows := [][]int64{l.settle}
+	for _, o := range l.own {
+		rows = append(rows, o.amounts)
+	}
+	for _, row := range rows {
+		if last < len(row) {
+			row[to], row[last] = row[last], 0
+		} else if to < len(row) {
+			row[to] = 0
+		}
+	}
+}
+
+// forget gives up what is kept of one cell, and what was freshly counted there.
+func (l *ledger) forget(cell int, fresh int64) {
+	parcels := []parcel{l.back}
+	for i := range l.aside {
+		parcels = append(parcels, l.aside[i].amounts)
+	}
+	if l.air != nil {
+		parcels = append(parcels, l.air.amounts)
+	}
+	last := make([]int64, cell+1)
+	last[cell] = fresh
+	parcels = append(parcels, parcel{last})
+	for _, p := range parcels {
+		l.lose(lostClosed, p.split([]int{cell}).sum())
 	}
 }
 

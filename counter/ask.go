@@ -1,0 +1,240 @@
+package counter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ask is what Flush, Shutdown and Close of a counter want of the loop.
+type ask struct {
+	counter *Counter        // nil: the whole group
+	parting bool            // do not wait for what is set aside
+	end     []*Counter      // close these instead
+	left    <-chan struct{} // closed when nobody waits any more
+	reply   chan struct{}   // closed when done
+
+	waiting map[*batch]int // until so many takes have been made and settled
+}
+
+// flush waits until what was counted is settled.
+func (e *engine) flush(ctx context.Context, c *Counter) error {
+	return e.ask(ctx, &ask{counter: c})
+}
+
+// part waits until what was counted is sent and answered.
+func (e *engine) part(ctx context.Context, c *Counter) error {
+	return e.ask(ctx, &ask{counter: c, parting: true})
+}
+
+func (e *engine) shutdown(ctx context.Context, c *Counter) error {
+	err := e.part(ctx, c)
+	e.closeCounter(c)
+	if errors.Is(err, ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// closeCounter closes a counter, and with a grand total its parts.
+func (e *engine) closeCounter(c *Counter) {
+	closed := e.registry.end(c)
+	for _, c := range closed {
+		c.ended.Store(true)
+		c.called.Store(true) // never taken up again
+		c.watches.end()
+	}
+	// The loop answers at once.
+	_ = e.ask(context.Background(), &ask{end: closed})
+}
+
+func (e *engine) ask(ctx context.Context, a *ask) error {
+	running, closed := e.state()
+	if closed || a.counter != nil && a.counter.ended.Load() {
+		return ErrClosed
+	}
+	if !running {
+		return nil // nothing was ever counted
+	}
+	a.left, a.reply = ctx.Done(), make(chan struct{})
+	select {
+	case e.events <- func(l *loop) { l.take(a) }:
+	case <-e.done:
+		return ErrClosed
+	}
+	select {
+	case <-a.reply:
+		return nil
+	case <-e.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("comcount: not all that was counted is settled yet: %w", context.Cause(ctx))
+	}
+}
+
+// take notes what a caller asks, and what it has to wait for.
+func (l *loop) take(a *ask) {
+	for _, c := range a.end {
+		l.endCounter(c)
+	}
+	if a.end != nil {
+		close(a.reply)
+		return
+	}
+	a.waiting = map[*batch]int{}
+	for _, b := range l.scope(a.counter) {
+		takes := b.takes
+		if b.counted() {
+			takes++
+		}
+		if !a.settled(b, takes) {
+			a.waiting[b] = takes
+		}
+	}
+	l.pending = append(l.pending, a)
+}
+
+// scope is the batches in which a counter, or with nil the whole group, keeps
+// its amounts.
+func (l *loop) scope(c *Counter) (batches []*batch) {
+	if c == nil {
+		for _, a := range l.accounts {
+			batches = append(batches, a.batches...)
+		}
+		return batches
+	}
+	if c == c.grand {
+		if a := l.accounts[c.key]; a != nil {
+			return a.batches
+		}
+		return nil
+	}
+	if c.cell.batch != nil {
+		return []*batch{c.cell.batch}
+	}
+	return nil
+}
+
+// settled reports whether nothing is kept in a batch of what was counted before
+// that many takes.
+func (a *ask) settled(b *batch, takes int) bool {
+	if b.takes < takes {
+		return false
+	}
+	if a.parting {
+		return b.ledger.air == nil && !b.ledger.unsent()
+	}
+	return b.ledger.idle()
+}
+
+// settleAsks answers the callers whose amounts are settled, and forgets those
+// that have gone.
+func (l *loop) settleAsks() {
+	l.pending = slices.DeleteFunc(l.pending, func(a *ask) bool {
+		for b, takes := range a.waiting {
+			if a.settled(b, takes) {
+				delete(a.waiting, b)
+			}
+		}
+		if len(a.waiting) == 0 {
+			close(a.reply)
+			return true
+		}
+		select {
+		case <-a.left:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// isAsked reports whether a caller waits for a batch.
+func (l *loop) isAsked(b *batch) bool {
+	return slices.ContainsFunc(l.pending, func(a *ask) bool {
+		_, waits := a.waiting[b]
+		return waits
+	})
+}
+
+// part sends what callers wait for, ahead if need be, between the ticks (rule 8).
+// After a failure the next tick tries again, not this.
+func (l *loop) part(ln *lane) {
+	if len(l.pending) == 0 || !ln.ready() || ln.failed || l.now < ln.parting {
+		return
+	}
+	n := ln.clock.interval(l.now)
+	c := &call{lane: ln}
+	ln.parting = 0
+	ln.eachBatch(func(b *batch) {
+		if !l.isAsked(b) || !b.counted() && !b.ledger.unsent() {
+			return
+		}
+		if _, mode := b.ledger.declare(n, true); mode == ModeRead {
+			// Both n and n + 1 hold our mark. One interval on, n + 2 is ahead.
+			again := ln.clock.start(b.ledger.spent) + l.slack
+			if ln.parting == 0 || again < ln.parting {
+				ln.parting = again
+			}
+			return
+		}
+		l.load(c, b, n, true)
+	})
+	l.flush(c)
+}
+
+// endCounter gives up what is kept of a counter that was closed on its own. A
+// grand total takes its whole account along.
+func (l *loop) endCounter(c *Counter) {
+	b := c.cell.batch
+	if b == nil {
+		return
+	}
+	if c != c.grand {
+		b.ledger.forget(c.cell.index, c.counted.Load()-c.cell.taken)
+		c.cell.taken = c.counted.Load()
+		l.reportLosses(b)
+		b.show(func(int, *view) {})
+		v := unknown
+		v.settled = c.cell.settled
+		c.view.Store(&v)
+		c.cell.idle = idleIntervals // leaves with the next tick that keeps nothing
+		return
+	}
+	a := l.accounts[c.key]
+	for _, b := range a.batches {
+		l.giveUp(b)
+	}
+	a.lane.remove(a)
+	delete(l.accounts, c.key)
+	l.report.stopped(c.key)
+}
+
+// giveUp drops all that is kept in a batch, and publishes that nothing is known.
+func (l *loop) giveUp(b *batch) (lost int64) {
+	b.ledger.giveUp(b.count())
+	lost = l.reportLosses(b)
+	for _, c := range b.cells {
+		v := unknown
+		v.settled = (*c.view.Load()).settled // what is lost stays in the local count
+		c.view.Store(&v)
+		c.cell.batch = nil
+		l.report.series.Add(l.ctx, -1)
+	}
+	return lost
+}
+
+// end closes the group: nothing is sent any more.
+func (l *loop) end() {
+	var lost int64
+	for _, a := range l.accounts {
+		for _, b := range a.batches {
+			lost += l.giveUp(b)
+		}
+		l.report.stopped(a.grand.key)
+	}
+	if lost != 0 {
+		l.left = fmt.Errorf("comcount: closed with an amount of %d that is not known to have arrived", lost)
+	}
+}

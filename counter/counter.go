@@ -1,0 +1,220 @@
+package counter
+
+import (
+	"context"
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/attribute"
+)
+
+// Counter counts locally and knows the group's number. Without attributes it is
+// its name's grand total over all attribute sets; with attributes it is its
+// part, and what it adds also goes to the grand total.
+//
+// All methods may be called from any number of goroutines.
+type Counter struct {
+	group  *Group
+	key    seriesKey
+	attrs  attribute.Set
+	grand  *Counter // the grand total that this is a part of; itself if it is one
+	excess bool     // stands for all series above WithMaxSeries
+	alone  bool     // made by New: the group is its own
+
+	counted atomic.Int64 // changed by Add only
+	parts   atomic.Int64 // of a grand total: what its parts counted
+	refused atomic.Int64 // amounts that would have passed int64, not yet reported
+	invalid atomic.Int64 // how many amounts were none, of a float counter, not yet reported
+
+	view    atomic.Pointer[view]
+	touched atomic.Bool // used since the last tick
+	called  atomic.Bool // has asked the loop to be taken up
+	started atomic.Bool // has been added to
+	ended   atomic.Bool // closed on its own
+	watches watches
+
+	place   *place       // the registry's
+	account *account     // the loop's; of a grand total
+	cell    cell         // the loop's
+	float   FloatCounter // the same, in fractions
+	greeted bool         // the loop's: its start was reported
+}
+
+// New returns a counter in a group of its own.
+//
+// The interval is how often a counter is flushed, in whole milliseconds, from
+// 10 ms to 24 h. Participants that share a name, a prefix and an interval share
+// a total. The client stays the caller's: Close does not close it.
+//
+// New fails on a nil client, a [redis.Ring] (a rehash would part a total from
+// its marks), and a name, prefix or interval out of bounds. It does not talk to
+// Redis; nothing does before the first Add.
+func New(rdb redis.UniversalClient, name string, interval time.Duration, opts ...Option) (*Counter, error) {
+	g, err := NewGroup(rdb, interval, opts...)
+	if err != nil {
+		return nil, err
+	}
+	c, err := g.Counter(name)
+	if err != nil {
+		return nil, err
+	}
+	c.alone = true
+	return c, nil
+}
+
+// Add counts n and returns Count. It never waits and never fails. Negative
+// amounts are allowed, but with them no bound is a lower bound any more. An Add
+// that would pass int64 changes nothing and is reported as a loss.
+//
+// The first Add starts the counter; Add(0) does too. After Close, Add goes on
+// counting locally.
+func (c *Counter) Add(n int64) int64 {
+	if n == 0 {
+		c.wakeUp()
+		return c.Count()
+	}
+	if c.excess {
+		c.grand.Add(n)
+		return 0
+	}
+	var buffer int64
+	if c.grand == c {
+		own := c.counted.Add(n)
+		buffer = own + c.parts.Load()
+		if passed(buffer, n) || passed(own, n) {
+			return c.undo(&c.counted, n)
+		}
+	} else {
+		// To the grand total first: what a tick takes from a part has then
+		// always been counted there.
+		parts := c.grand.parts.Add(n)
+		if passed(parts, n) || passed(parts+c.grand.counted.Load(), n) {
+			return c.undo(&c.grand.parts, n)
+		}
+		buffer = c.counted.Add(n)
+	}
+	v := c.view.Load()
+	if !v.awake {
+		c.asleep(n)
+	}
+	return v.count(buffer - v.settled)
+}
+
+// asleep sees to an amount that no tick is going to take.
+func (c *Counter) asleep(n int64) {
+	if c.ended.Load() && c.grand != c {
+		c.grand.parts.Add(-n) // a part that was closed counts for itself only
+		return
+	}
+	c.wakeUp()
+}
+
+// passed reports whether adding n gave a sum that wrapped around.
+func passed(sum, n int64) bool { return (n > 0) == (sum-n > sum) && n != 0 }
+
+// undo takes back an amount that does not fit, and has it reported.
+func (c *Counter) undo(from *atomic.Int64, n int64) int64 {
+	from.Add(-n)
+	c.reject(&c.refused, n)
+	return c.Count()
+}
+
+// reject has an amount reported that was not counted, by the next tick.
+func (c *Counter) reject(in *atomic.Int64, n int64) {
+	if sum := in.Add(n); passed(sum, n) {
+		in.Store(math.MaxInt64)
+	}
+	c.touched.Store(true)
+	if !c.view.Load().awake {
+		c.wakeUp()
+	}
+}
+
+func (c *Counter) reading() Reading {
+	name, float := strings.CutSuffix(c.key.name, floatSuffix)
+	return Reading{Name: name, Attributes: c.attrs, Float: float, Total: c.read()}
+}
+
+// Count returns the larger of the group's total over the last closed interval,
+// where known, and this participant's own buffer.
+func (c *Counter) Count() int64 {
+	if !c.touched.Load() {
+		c.touch()
+	}
+	v := c.view.Load()
+	return v.count(c.buffer(v))
+}
+
+// Total returns Count and all that it is made from.
+func (c *Counter) Total() Total {
+	if !c.touched.Load() {
+		c.touch()
+	}
+	return c.read()
+}
+
+// read is Total, without keeping the counter awake.
+func (c *Counter) read() Total {
+	v := c.view.Load()
+	t := v.total
+	t.Buffer = c.buffer(v)
+	t.Count = v.count(t.Buffer)
+	return t
+}
+
+func (c *Counter) buffer(v *view) int64 {
+	return c.counted.Load() + c.parts.Load() - v.settled
+}
+
+// touch notes that the counter is in use, and wakes it if it was put to rest.
+func (c *Counter) touch() {
+	c.touched.Store(true)
+	if c.started.Load() && !c.view.Load().awake {
+		c.wakeUp()
+	}
+}
+
+// wakeUp asks the loop to take the counter up, if nobody has yet.
+func (c *Counter) wakeUp() {
+	if c.called.CompareAndSwap(false, true) {
+		c.started.Store(true)
+		c.group.wake(c)
+	}
+}
+
+// Flush waits until all that was counted before the call is settled: known to
+// have reached the group, or reported as lost. It does not wait for the tick; if
+// this participant has flushed in the running interval already, the amount goes
+// to the next one. It takes two intervals and more where an answer was lost.
+// With nothing to settle it returns at once and sends nothing.
+//
+// If ctx ends first, the error wraps its cause and what is unsettled is kept:
+// the next tick sends it. After Close, Flush returns [ErrClosed].
+func (c *Counter) Flush(ctx context.Context) error { return c.group.flush(ctx, c) }
+
+// Shutdown sends what is left, as Flush does, and closes the counter, whatever
+// comes of it. What could not be sent, or is not known to have arrived, is lost;
+// it is reported and makes the error. A second Shutdown, or one after Close,
+// returns nil.
+func (c *Counter) Shutdown(ctx context.Context) error {
+	if c.alone {
+		return c.group.Shutdown(ctx)
+	}
+	return c.group.shutdown(ctx, c)
+}
+
+// Close stops the counter at once. It sends nothing: what is not known to have
+// arrived is lost, and reported. Afterwards Add goes on counting locally, Count
+// is the buffer, nothing is Known, and the group answers the counter's name with
+// [ErrClosed]. Closing a grand total closes its parts too. Close may be called
+// more than once.
+func (c *Counter) Close() {
+	if c.alone {
+		c.group.Close()
+		return
+	}
+	c.group.closeCounter(c)
+}

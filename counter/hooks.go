@@ -1,0 +1,155 @@
+package counter
+
+import (
+	"slices"
+	"sync"
+)
+
+// queueLength is how many ticks' readings wait for a slow OnTick function.
+const queueLength = 64
+
+// hooks are the functions of the application around a tick.
+type hooks struct {
+	mu     sync.Mutex
+	before []*func()
+	after  []*listener
+	closed bool
+}
+
+// listener calls one OnTick function, one call at a time, on a goroutine of its own.
+type listener struct {
+	prefix string
+	fn     func([]Reading)
+	queue  chan []Reading
+	stop   chan struct{}
+	once   sync.Once
+}
+
+// OnTick has fn called after each flush that was applied, with the totals of
+// the counters in it: outside the loop, one call at a time, in the order of the
+// ticks. A function so slow that 64 ticks wait for it misses the oldest. A panic
+// in fn is reported and ends nothing.
+//
+// stop does not wait for a running call, and may be called by fn. After Close
+// the readings that are still waiting are delivered, then no more.
+//
+// While a group's view has an OnTick function its participants ask for
+// [Total.First].
+func (g *Group) OnTick(fn func([]Reading)) (stop func()) {
+	l := &listener{prefix: g.prefix, fn: fn, queue: make(chan []Reading, queueLength), stop: make(chan struct{})}
+	h := &g.hooks
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return func() {}
+	}
+	h.after = append(h.after, l)
+	go l.run(g.report)
+	return func() {
+		h.mu.Lock()
+		h.after = slices.DeleteFunc(slices.Clone(h.after), func(o *listener) bool { return o == l })
+		h.mu.Unlock()
+		l.end()
+	}
+}
+
+func (l *listener) end() { l.once.Do(func() { close(l.stop) }) }
+
+func (l *listener) run(report *reporter) {
+	for {
+		select {
+		case readings := <-l.queue:
+			l.call(readings, report)
+		case <-l.stop:
+			for {
+				select {
+				case readings := <-l.queue:
+					l.call(readings, report)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (l *listener) call(readings []Reading, report *reporter) {
+	defer func() {
+		if v := recover(); v != nil {
+			report.panicked("OnTick", v)
+		}
+	}()
+	l.fn(readings)
+}
+
+// tell queues readings; the oldest make room.
+func (l *listener) tell(readings []Reading) {
+	for {
+		select {
+		case l.queue <- readings:
+			return
+		default:
+		}
+		select {
+		case <-l.queue:
+		default:
+		}
+	}
+}
+
+// BeforeTick has fn called before a tick takes what was counted, so that a
+// source that is read rather than told can be read just in time. It runs outside
+// the loop; a tick waits for it for at most a quarter of an interval. Flush and
+// Shutdown of the group call it too, and wait for it. Calls may overlap.
+func (g *Group) BeforeTick(fn func()) (stop func()) {
+	h := &g.hooks
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.before = append(h.before, &fn)
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.before = slices.DeleteFunc(slices.Clone(h.before), func(o *func()) bool { return o == &fn })
+	}
+}
+
+func (h *hooks) preparers() []*func() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.before
+}
+
+func (h *hooks) listeners() []*listener {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.after
+}
+
+// listens reports whether anybody wants the readings of a prefix.
+func (h *hooks) listens(prefix string) bool {
+	return slices.ContainsFunc(h.listeners(), func(l *listener) bool { return l.prefix == prefix })
+}
+
+// run calls what is to be called before a tick.
+func (h *hooks) run(report *reporter) {
+	for _, fn := range h.preparers() {
+		func() {
+			defer func() {
+				if v := recover(); v != nil {
+					report.panicked("BeforeTick", v)
+				}
+			}()
+			(*fn)()
+		}()
+	}
+}
+
+func (h *hooks) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for _, l := range h.after {
+		l.end()
+	}
+	h.before, h.after = nil, nil
+}
