@@ -55,7 +55,7 @@ func startCluster(tb testing.TB, masters int, prepare func(*Node)) *Cluster {
 		if n.Proxy != nil {
 			n.Proxy.setTarget(n.Server.Addr)
 		}
-		n.client = n.Server.Client()
+		n.client = n.Client()
 		c.Nodes = append(c.Nodes, n)
 	}
 	c.share()
@@ -183,7 +183,7 @@ func (c *Cluster) agrees(n *Node) error {
 	if !strings.Contains(info, "cluster_state:ok\r\n") {
 		return fmt.Errorf("node %s: the cluster is not up", n.Addr())
 	}
-	ranges, err := n.client.ClusterSlots(ctx).Result()
+	ranges, err := n.client.ClusterSlots(ctx).Result() //nolint:staticcheck // it is what go-redis itself asks
 	if err != nil {
 		return err
 	}

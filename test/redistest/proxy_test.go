@@ -2,6 +2,7 @@ package redistest_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strconv"
 	"testing"
@@ -184,7 +185,7 @@ func TestProxyProbabilityIsRepeatable(t *testing.T) {
 			Kind: redistest.Drop, Match: redistest.Command("GET"), Probability: 0.3, Seed: seed,
 		})
 		for range 50 {
-			if err := c.Get(t.Context(), "k").Err(); err != nil && err != redis.Nil {
+			if err := c.Get(t.Context(), "k").Err(); err != nil && !errors.Is(err, redis.Nil) {
 				lost += "x"
 			} else {
 				lost += "."

@@ -89,7 +89,7 @@ func (p *Proxy) forward(in <-chan exchange, server net.Conn, out chan<- exchange
 	if tcp, ok := server.(*net.TCPConn); ok {
 		_ = tcp.CloseWrite()
 	}
-	for range in { //nolint:revive // drained, so that receive ends
+	for range in { // drained, so that receive ends
 	}
 }
 
@@ -121,7 +121,7 @@ func (p *Proxy) reply(in <-chan exchange, server net.Conn, out chan<- answer) {
 			out <- a
 		}
 	}
-	for range in { //nolint:revive // drained, so that forward ends
+	for range in { // drained, so that forward ends
 	}
 }
 

@@ -100,5 +100,6 @@ func TestURL(t *testing.T) {
 	require.Equal(t, "redis://127.0.0.1:1/3", redistest.URL(t))
 	t.Setenv("REDIS_URL", "")
 	require.NoError(t, redistest.Client(t).Ping(t.Context()).Err())
-	require.NotEqual(t, redistest.Prefix(t), redistest.Prefix(t))
+	one, other := redistest.Prefix(t), redistest.Prefix(t)
+	require.NotEqual(t, one, other)
 }
