@@ -32,6 +32,7 @@ type registry struct {
 	ended    map[seriesKey]bool     // closed one by one
 	closed   bool
 	series   int // in use, or not yet used
+	watchers []*instruments
 }
 
 // place is a series' claim on the limit. It is apart from its counter so that
@@ -92,6 +93,27 @@ func (r *registry) add(c *Counter) {
 	r.counters[c.key] = weak.Make(c)
 	r.claim(c.place)
 	runtime.AddCleanup(c, r.forget, c.place)
+	for _, in := range r.watchers {
+		in.add(c)
+	}
+}
+
+// observe tells in of the counters that there are, and of all to come.
+func (r *registry) observe(in *instruments) []*Counter {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watchers = append(r.watchers, in)
+	return r.alive()
+}
+
+func (r *registry) alive() []*Counter {
+	var all []*Counter
+	for _, p := range r.counters {
+		if c := p.Value(); c != nil {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 func (r *registry) claim(p *place) {
@@ -168,11 +190,5 @@ func (r *registry) close() []*Counter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
-	var all []*Counter
-	for _, p := range r.counters {
-		if c := p.Value(); c != nil {
-			all = append(all, c)
-		}
-	}
-	return all
+	return r.alive()
 }
