@@ -9,6 +9,12 @@ require (
 )
 
 require (
+	github.com/yuin/gopher-lua v1.1.1 // indirect
+	go.opentelemetry.io/otel v1.47.0 // indirect
+)
+
+require (
+	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/otelcomcount/otelcomcount v0.0.0
 	go.uber.org/atomic v1.12.0 // indirect

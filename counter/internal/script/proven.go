@@ -62,28 +62,28 @@ func refusal(text string) bool {
 		"NOPERM", "NOAUTH", "WRONGPASS":
 		return true
 	case "ERR":
-		return wrapped(rest)
+		return plain(rest)
 	}
-	return false
+	return plain(text)
 }
 
-// wrapped is refusal for an answer without a code of its own.
-func wrapped(rest string) bool {
+// plain is refusal for an answer without a code of its own.
+func plain(text string) bool {
 	switch {
-	case strings.HasPrefix(rest, "NOSCRIPT "), // Kvrocks
-		strings.HasPrefix(rest, "max number of clients reached"),
-		// The ACL, as scripts see it: Redis 7.0 and before, after.
-		strings.HasPrefix(rest, "The user executing the script can't "),
-		strings.HasPrefix(rest, "ACL failure in script"):
+	case strings.HasPrefix(text, "NOSCRIPT "), // Kvrocks
+		strings.HasPrefix(text, "max number of clients reached"),
+		// The ACL, as scripts see it: until Redis 7.0, since 7.2.
+		strings.HasPrefix(text, "The user executing the script can't "),
+		strings.HasPrefix(text, "ACL failure in script"):
 		return true
-	case strings.HasPrefix(rest, "Error running script"):
-		// Redis 6 wraps the error of a command:
-		// "... (call to f_<sha>): @user_script:1: @user_script: 1: -READONLY You can't ...".
-		if strings.Contains(rest, ": The user executing the script can't ") {
+	case strings.HasPrefix(text, "Error running script"), strings.HasPrefix(text, "@user_script"):
+		// Redis 6 wraps the error of a command, raised or returned:
+		// "Error running script (call to f_<sha>): @user_script:1: @user_script: 1: -READONLY You can't ...".
+		if strings.Contains(text, ": The user executing the script can't ") {
 			return true
 		}
 		for _, code := range [...]string{"READONLY", "OOM", "MISCONF", "NOREPLICAS", "MASTERDOWN", "NOPERM"} {
-			if strings.Contains(rest, ": -"+code+" ") {
+			if strings.Contains(text, ": -"+code+" ") {
 				return true
 			}
 		}

@@ -66,6 +66,9 @@ func TestProven(t *testing.T) {
 		{answer("ERR Error running script (call to f_1): @user_script:1: -OOM command not allowed when used memory > 'maxmemory'."), true},
 		{answer("ERR Error running script (call to f_1): @user_script:1: The user executing the script can't run this command or subcommand"), true},
 
+		{answer("@user_script: 1: -MISCONF Redis is configured to save RDB snapshots"), true},
+		{answer("The user executing the script can't run this command or subcommand"), true},
+
 		// Anything else may have been executed.
 		{nil, false},
 		{io.EOF, false},

@@ -60,11 +60,15 @@ type Processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// Run runs the script: as EVALSHA, and only if the server answers NOSCRIPT, which
-// proves that it did not run, once more as EVAL. It returns the command that
-// decided; its outcome is in [Cmd.Reply] and [Cmd.NotExecuted].
+// Run runs the script with these keys and arguments, see [Script.Send].
 func (s *Script) Run(ctx context.Context, c Processor, keys []string, args ...any) *Cmd {
-	cmd := s.EvalSha(ctx, keys, args...)
+	return s.Send(ctx, c, s.EvalSha(ctx, keys, args...))
+}
+
+// Send runs a command made by [Script.EvalSha], and only if the server answers
+// NOSCRIPT, which proves that it did not run, once more as EVAL. It returns the
+// command that decided; its outcome is in [Cmd.Reply] and [Cmd.NotExecuted].
+func (s *Script) Send(ctx context.Context, c Processor, cmd *Cmd) *Cmd {
 	_ = c.Process(ctx, cmd) // the error is the command's too
 	if noScript(cmd) {
 		cmd = s.again(ctx, cmd, "eval", s.source)
