@@ -78,7 +78,7 @@ func (l *loop) probe(ln *lane) {
 		time, err := l.store.Probe(ctx, ln.server, key.prefix, key.name)
 		policy := ""
 		if p, ok := l.store.(evictionPolicy); ok && err == nil && !looked {
-			policy, _ = p.EvictionPolicy(ctx, ln.server)
+			policy, _ = p.EvictionPolicy(ctx, key.prefix, key.name)
 		}
 		return func(l *loop, c *call) {
 			ln.failed = err != nil

@@ -37,7 +37,7 @@ type masterFinder interface {
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 }
 
-var _ evictingStore = (*redisStore)(nil)
+var _ evictionPolicy = (*redisStore)(nil)
 
 // NewStore returns the store that [New] and [NewGroup] use: for [WithStore], to
 // put something around it. It works with a redis.Client, with one that follows a
@@ -165,14 +165,14 @@ func (s *redisStore) calls(shares []Share) []scriptCall {
 	return calls
 }
 
-// evictingStore is a store that knows whether its server may drop live keys.
-type evictingStore interface {
+// evictionPolicy is what a store can tell whose server may drop live keys.
+type evictionPolicy interface {
 	// EvictionPolicy returns the maxmemory-policy of the server that holds a
 	// counter. Any but "noeviction" may drop totals before their time.
 	EvictionPolicy(ctx context.Context, prefix, name string) (string, error)
 }
 
-// EvictionPolicy implements [evictingStore]. Servers that do not let CONFIG be
+// EvictionPolicy implements [evictionPolicy]. Servers that do not let CONFIG be
 // read answer with an error, which means nothing.
 func (s *redisStore) EvictionPolicy(ctx context.Context, _, name string) (string, error) {
 	var server redis.Cmdable = s.rdb
