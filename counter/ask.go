@@ -161,12 +161,15 @@ func (l *loop) isAsked(b *batch) bool {
 // part sends what callers wait for, ahead if need be, between the ticks (rule 8).
 // After a failure the next tick tries again, not this.
 func (l *loop) part(ln *lane) {
-	if len(l.pending) == 0 || !ln.ready() || ln.failed || l.now < ln.parting {
+	if l.now < ln.parting {
+		return
+	}
+	ln.parting = 0
+	if len(l.pending) == 0 || !ln.ready() || ln.failed {
 		return
 	}
 	n := ln.clock.interval(l.now)
 	c := &call{lane: ln}
-	ln.parting = 0
 	ln.eachBatch(func(b *batch) {
 		if !l.isAsked(b) || !b.counted() && !b.ledger.unsent() {
 			return
@@ -227,6 +230,7 @@ func (l *loop) giveUp(b *batch) (lost int64) {
 
 // end closes the group: nothing is sent any more.
 func (l *loop) end() {
+	l.admit(l.takeWoken()) // what was added to just before is lost too
 	var lost int64
 	for _, a := range l.accounts {
 		for _, b := range a.batches {

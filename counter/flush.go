@@ -62,7 +62,7 @@ func (l *loop) found(c *call, servers []string, failed error) {
 func (l *loop) move(a *account, server string) {
 	ln := l.lanes[server]
 	if ln == nil {
-		ln = &lane{server: server, clock: newClock(l.interval, l.phase), due: l.now}
+		ln = &lane{server: server, clock: newClock(l.interval, l.config.phase), due: l.now}
 		l.lanes[server] = ln
 	}
 	a.lane.remove(a)
@@ -147,7 +147,7 @@ func (l *loop) flush(c *call) {
 	if len(c.shares) == 0 {
 		return
 	}
-	f := &Flush{Server: c.lane.server, Participant: l.id, Interval: l.interval, Shares: c.shares}
+	f := &Flush{Server: c.lane.server, Participant: l.config.id, Interval: l.interval, Shares: c.shares}
 	l.send(c, func(ctx context.Context) func(*loop, *call) {
 		results := l.store.Flush(ctx, f)
 		return func(l *loop, c *call) { l.flushed(c, results) }

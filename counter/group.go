@@ -28,8 +28,6 @@ type engine struct {
 	config   config
 	interval time.Duration
 	store    Store
-	id       string  // of this participant
-	phase    float64 // where in an interval it flushes, in [0, 1)
 	registry *registry
 	report   *reporter
 	hooks    hooks
@@ -64,9 +62,11 @@ func NewGroup(rdb redis.UniversalClient, interval time.Duration, opts ...Option)
 	if err != nil {
 		return nil, err
 	}
-	id, phase := newIdentity()
+	if cfg.id == "" {
+		cfg.id, cfg.phase = newIdentity()
+	}
 	return &Group{prefix: cfg.prefix, engine: &engine{
-		config: cfg, interval: interval, store: store, id: id, phase: phase,
+		config: cfg, interval: interval, store: store,
 		registry: newRegistry(cfg.maxSeries), report: report,
 		signal: make(chan struct{}, 1), events: make(chan func(*loop)),
 		stop: make(chan struct{}), done: make(chan struct{}),

@@ -111,13 +111,13 @@ func (ln *lane) next(lead, wait time.Duration) time.Duration {
 	switch {
 	case ln.preparing:
 		next = ln.due + wait
-	case !ln.prepared:
+	case !ln.prepared && ln.clock.known:
 		next = ln.due - lead
 	}
 	if ln.call != nil && ln.hanging == nil {
 		next = min(next, ln.call.deadline)
 	}
-	if ln.parting != 0 && ln.call == nil {
+	if ln.parting != 0 {
 		next = min(next, ln.parting)
 	}
 	if ln.alarm != 0 {

@@ -31,6 +31,9 @@ type config struct {
 	carry     int
 	open      bool
 	maxSeries int
+
+	id    string  // of this participant
+	phase float64 // where in an interval it flushes, in [0, 1)
 }
 
 func newConfig(opts []Option) (config, error) {
