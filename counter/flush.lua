@@ -56,8 +56,8 @@ local seconds, micros = tonumber(time[1]), tonumber(time[2])
 local clock = string.format('%.0f', seconds * 1000000 + micros)
 local ms = seconds * 1000 + math.floor(micros / 1000)
 
--- Whole-server refusals. Where nothing has been written they are the answer to
--- the whole call, so that clients see a replica for what it is.
+-- Whole-server refusals. Where nothing could be written they are the answer to the
+-- whole call, so that clients see a replica for what it is.
 local whole = {READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true}
 
 local function refusesAll(why)
@@ -326,11 +326,9 @@ while ARGV[a] do
 
   local answered, before = flush(share)
   doubt = doubt or before
-  -- Nothing was written, and no share may have been applied before: all are proven
-  -- not applied.
-  if stopped and not written and not doubt then
-    return {err = stopped}
-  end
   reply[#reply + 1] = answered
+end
+if stopped and not written and not doubt then
+  return {err = stopped} -- all shares are proven not applied
 end
 return reply

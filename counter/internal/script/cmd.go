@@ -34,6 +34,9 @@ func newCmd(ctx context.Context, args []any) *Cmd {
 	if args[2] != 0 {
 		cmd.SetFirstKeyPos(3)
 	}
+	// A cluster client that does not know the distance of a command's keys first
+	// asks any server for it, also one that stalls.
+	cmd.SetStepCount(1)
 	return cmd
 }
 

@@ -82,17 +82,17 @@ type Pipeliner interface {
 	Pipeline() redis.Pipeliner
 }
 
-// RunAll runs commands made by [Script.EvalSha] in one pipeline, and once more
-// those that the server answered with NOSCRIPT. In place of such a command its
-// successor is stored in cmds.
+// RunAll runs commands made by [Script.EvalSha] in one pipeline, and again those
+// that a server answered with NOSCRIPT, until it has the script. In place of such
+// a command its successor is stored in cmds.
 func (s *Script) RunAll(ctx context.Context, c Pipeliner, cmds []*Cmd) {
 	pipe := c.Pipeline()
 	exec(ctx, pipe, cmds)
 
 	// At first one command takes the source along: a server runs a pipeline in
 	// order, so the others find it cached, and thousands of calls do not carry it
-	// each. What is then still unknown to a server of a cluster takes it along.
-	for _, carriers := range [...]int{1, len(cmds)} {
+	// each. In a cluster that may leave servers without it, so more and more do.
+	for carriers := 1; ; carriers *= 4 {
 		var again []*Cmd
 		for i, cmd := range cmds {
 			if !noScript(cmd) {
@@ -109,6 +109,9 @@ func (s *Script) RunAll(ctx context.Context, c Pipeliner, cmds []*Cmd) {
 			return
 		}
 		exec(ctx, pipe, again)
+		if len(again) <= carriers {
+			return
+		}
 	}
 }
 

@@ -288,7 +288,7 @@ func TestClusterPipelineLosesTheAttemptAfterADialError(t *testing.T) {
 	a := resptest.New(func([]string) string { return ":5\r\n" })
 	t.Cleanup(a.Stop)
 	var down atomic.Int32
-	down.Store(2) // one for COMMAND, one for the pipeline
+	down.Store(2) // as often as one attempt dials
 	client := cluster(t, func(ctx context.Context, addr string) (net.Conn, error) {
 		if down.Add(-1) >= 0 {
 			return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
