@@ -1,0 +1,12 @@
+# Each target is a command that you can also type. `make ci` is what CI runs.
+
+.PHONY: ci test lint bench
+
+ci: ## format, build, vet, lint and all tests of all modules
+	.ci/run
+
+test: ## all tests of all modules
+	test/run.sh
+
+lint: ## golangci-lint over all modules
+	.ci/lint
