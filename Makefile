@@ -10,3 +10,6 @@ test: ## all tests of all modules
 
 lint: ## golangci-lint over all modules
 	.ci/lint
+
+bench: ## figures beside baselines and goals; ONLY=<regexp> picks groups of rows
+	go -C test/bench test -count=1 -timeout 0 -run 'TestGoals/$(ONLY)' -goals
