@@ -146,8 +146,9 @@ func (l *ledger) land(outcome Outcome, failed []int) {
 
 // abandon sets the flight in the air aside: no answer came in time.
 func (l *ledger) abandon() {
-	l.aside = append(l.aside, *l.air)
+	f := *l.air
 	l.air = nil
+	l.setAside(f)
 }
 
 // landLate takes the answer to a flight that was abandoned.
@@ -178,9 +179,19 @@ func (l *ledger) resolve(f flight, outcome Outcome, failed []int) {
 	case Lost:
 		l.lose(lostUnknown, f.amounts.sum())
 	default: // Unknown, Late: never sent again blindly.
-		l.aside = append(l.aside, f)
-		slices.SortFunc(l.aside, func(a, b flight) int { return int(a.seq - b.seq) })
+		l.setAside(f)
 	}
+}
+
+// setAside keeps a flight to ask about it, unless it left before a step back
+// that was followed: its interval will not be over for long.
+func (l *ledger) setAside(f flight) {
+	if f.interval > l.spent {
+		l.lose(lostUnknown, f.amounts.sum())
+		return
+	}
+	l.aside = append(l.aside, f)
+	slices.SortFunc(l.aside, func(a, b flight) int { return int(a.seq - b.seq) })
 }
 
 // questions asks about everything set aside whose interval comes before the
@@ -216,6 +227,9 @@ func (l *ledger) learn(q Question, answer Answer) {
 // doubt notes that the server's clock was seen to step back: marks may have
 // expired before their time, so a mark that is missing proves nothing (rule 5).
 func (l *ledger) doubt() {
+	if l.air != nil {
+		l.air.doubtful = true
+	}
 	for i := range l.aside {
 		l.aside[i].doubtful = true
 	}
@@ -225,6 +239,9 @@ func (l *ledger) doubt() {
 // The marks in the store still keep us from adding twice to one interval.
 func (l *ledger) follow() {
 	l.spent = 0
+	if l.air != nil {
+		l.air.prior = 0
+	}
 	l.giveUpAside()
 }
 
@@ -305,19 +322,20 @@ func (l *ledger) move(last, to int) {
 
 // forget gives up what is kept of one cell, and what was freshly counted there.
 func (l *ledger) forget(cell int, fresh int64) {
-	parcels := []parcel{l.back}
+	row := make([]int64, cell+1)
+	row[cell] = fresh
+	l.loseCell(lostClosed, cell, parcel{row})
+	l.loseCell(lostClosed, cell, l.back)
 	for i := range l.aside {
-		parcels = append(parcels, l.aside[i].amounts)
+		l.loseCell(lostUnknown, cell, l.aside[i].amounts)
 	}
 	if l.air != nil {
-		parcels = append(parcels, l.air.amounts)
+		l.loseCell(lostUnknown, cell, l.air.amounts)
 	}
-	last := make([]int64, cell+1)
-	last[cell] = fresh
-	parcels = append(parcels, parcel{last})
-	for _, p := range parcels {
-		l.lose(lostClosed, p.split([]int{cell}).sum())
-	}
+}
+
+func (l *ledger) loseCell(why reason, cell int, amounts parcel) {
+	l.lose(why, amounts.split([]int{cell}).sum())
 }
 
 func (p parcel) empty() bool {
@@ -356,7 +374,8 @@ func (p parcel) split(cells []int) parcel {
 		row = slices.Clone(row)
 		for _, i := range cells {
 			if i < len(row) {
-				out[tries][i], row[i] = row[i], 0
+				out[tries][i] += row[i]
+				row[i] = 0
 			}
 		}
 		p[tries] = row
