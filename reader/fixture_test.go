@@ -1,0 +1,204 @@
+package reader
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+)
+
+const second = time.Second
+
+// bubble is a Redis on virtual time, whose keys do not expire.
+type bubble struct {
+	*testing.T
+	server *miniredis.Miniredis
+}
+
+func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bubble{T: t, server: miniredis.NewMiniRedis()}
+		t.Cleanup(b.server.Close)
+		test(t, b)
+	})
+}
+
+// client returns a client of the bubble's Redis. It is closed with the bubble.
+func (b *bubble) client() *redis.Client {
+	c := redis.NewClient(&redis.Options{
+		Addr:   "127.0.0.1:1", // no name, for go-redis looks names up
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return b.server.Dial() },
+	})
+	b.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// replica is a process of a service: a reader, the provider that it is
+// registered with, and another reader of that provider.
+type replica struct {
+	*bubble
+	reader   *Reader
+	provider *sdkmetric.MeterProvider
+	other    *sdkmetric.ManualReader
+	meter    metric.Meter
+}
+
+func (b *bubble) replica(opts ...any) *replica {
+	b.Helper()
+	ropts := []Option{WithInterval(second)}
+	popts := []sdkmetric.Option{sdkmetric.WithResource(resource.NewSchemaless(attribute.String("service.name", "shop")))}
+	for _, o := range opts {
+		switch o := o.(type) {
+		case Option:
+			ropts = append(ropts, o)
+		case sdkmetric.Option:
+			popts = append(popts, o)
+		default:
+			b.Fatalf("no option: %T", o)
+		}
+	}
+	r, err := New(b.client(), ropts...)
+	require.NoError(b, err)
+	other := sdkmetric.NewManualReader()
+	p := sdkmetric.NewMeterProvider(append(popts, sdkmetric.WithReader(r), sdkmetric.WithReader(other))...)
+	b.Cleanup(func() { _ = p.Shutdown(context.Background()) })
+	return &replica{bubble: b, reader: r, provider: p, other: other, meter: p.Meter("app")}
+}
+
+func (r *replica) counter(name string, opts ...metric.Int64CounterOption) metric.Int64Counter {
+	c, err := r.meter.Int64Counter(name, opts...)
+	require.NoError(r, err)
+	return c
+}
+
+func (r *replica) floatCounter(name string) metric.Float64Counter {
+	c, err := r.meter.Float64Counter(name)
+	require.NoError(r, err)
+	return c
+}
+
+// observed is an observable counter that observes what the test sets. A missing
+// value is not observed.
+type observed struct {
+	mu     sync.Mutex
+	values map[attribute.Set]int64
+	err    error
+	calls  int
+}
+
+func (r *replica) observable(name string) *observed {
+	o := &observed{values: map[attribute.Set]int64{}}
+	_, err := r.meter.Int64ObservableCounter(name, metric.WithInt64Callback(func(_ context.Context, obs metric.Int64Observer) error {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.calls++
+		for set, v := range o.values {
+			obs.Observe(v, metric.WithAttributeSet(set))
+		}
+		return o.err
+	}))
+	require.NoError(r, err)
+	return o
+}
+
+func (o *observed) set(v int64, attrs ...attribute.KeyValue) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.values[attribute.NewSet(attrs...)] = v
+}
+
+func (o *observed) clear() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.values)
+}
+
+func (o *observed) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.calls
+}
+
+func (o *observed) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
+}
+
+// truth is what Redis holds of a counter, over all intervals.
+func (b *bubble) truth(name string) (sum int64) {
+	for _, v := range b.intervals(name) {
+		sum += v
+	}
+	return sum
+}
+
+// intervals is what Redis holds of a counter, by key.
+func (b *bubble) intervals(name string) map[string]int64 {
+	sums := map[string]int64{}
+	for _, key := range b.server.Keys() {
+		if !strings.HasPrefix(key, name+":") || strings.HasSuffix(key, ":by") {
+			continue
+		}
+		text, err := b.server.Get(key)
+		require.NoError(b, err)
+		n, err := strconv.ParseInt(text, 10, 64)
+		require.NoError(b, err)
+		sums[key] = n
+	}
+	return sums
+}
+
+// part is what Redis holds of a series, over all intervals.
+func (b *bubble) part(name, field string) (sum int64) {
+	for _, key := range b.server.Keys() {
+		if strings.HasPrefix(key, name+":") && strings.HasSuffix(key, ":by") {
+			n, _ := strconv.ParseInt(b.server.HGet(key, field), 10, 64)
+			sum += n
+		}
+	}
+	return sum
+}
+
+// gauge collects with the replica's other reader and returns a gauge's points,
+// by attributes; nil if there is none.
+func gauge[N int64 | float64](r *replica, name string) map[attribute.Set]N {
+	var rm metricdata.ResourceMetrics
+	require.NoError(r, r.other.Collect(context.Background(), &rm))
+	var points map[attribute.Set]N
+	for _, sm := range rm.ScopeMetrics {
+		for _, m := range sm.Metrics {
+			if m.Name != name {
+				continue
+			}
+			g, ok := m.Data.(metricdata.Gauge[N])
+			require.True(r, ok, "%T", m.Data)
+			require.Nil(r, points, "two gauges %q", name)
+			points = map[attribute.Set]N{}
+			for _, p := range g.DataPoints {
+				points[p.Attributes] = p.Value
+			}
+		}
+	}
+	return points
+}
+
+func set(attrs ...attribute.KeyValue) attribute.Set { return attribute.NewSet(attrs...) }
+
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
