@@ -14,6 +14,7 @@ type ask struct {
 	end     []*Counter      // close these instead
 	left    <-chan struct{} // closed when nobody waits any more
 	reply   chan struct{}   // closed when done
+	lost    int64           // what was given up to close
 
 	waiting map[*batch]int // until so many takes have been made and settled
 }
@@ -30,15 +31,26 @@ func (e *engine) part(ctx context.Context, c *Counter) error {
 
 func (e *engine) shutdown(ctx context.Context, c *Counter) error {
 	err := e.part(ctx, c)
-	e.closeCounter(c)
-	if errors.Is(err, ErrClosed) {
-		return nil
+	if lost := e.closeCounter(c); lost != 0 {
+		return errors.Join(lostError(lost), err)
 	}
-	return err
+	return nil
 }
 
-// closeCounter closes a counter, and with a grand total its parts.
-func (e *engine) closeCounter(c *Counter) {
+// lostError is what Shutdown returns of what it had to give up.
+func lostError(lost int64) error {
+	if lost == 0 {
+		return nil
+	}
+	return fmt.Errorf("comcount: closed with an amount of %d that is not known to have arrived", lost)
+}
+
+// closeCounter closes a counter, and with a grand total its parts. It returns
+// what was lost.
+func (e *engine) closeCounter(c *Counter) (lost int64) {
+	if c.excess {
+		return 0 // it keeps nothing
+	}
 	closed := e.registry.end(c)
 	for _, c := range closed {
 		c.ended.Store(true)
@@ -46,7 +58,9 @@ func (e *engine) closeCounter(c *Counter) {
 		c.watches.end()
 	}
 	// The loop answers at once.
-	_ = e.ask(context.Background(), &ask{end: closed})
+	a := &ask{end: closed}
+	_ = e.ask(context.Background(), a)
+	return a.lost
 }
 
 func (e *engine) ask(ctx context.Context, a *ask) error {
@@ -76,7 +90,7 @@ func (e *engine) ask(ctx context.Context, a *ask) error {
 // take notes what a caller asks, and what it has to wait for.
 func (l *loop) take(a *ask) {
 	for _, c := range a.end {
-		l.endCounter(c)
+		a.lost += l.endCounter(c)
 	}
 	if a.end != nil {
 		close(a.reply)
@@ -98,22 +112,19 @@ func (l *loop) take(a *ask) {
 // scope is the batches in which a counter, or with nil the whole group, keeps
 // its amounts.
 func (l *loop) scope(c *Counter) (batches []*batch) {
-	if c == nil {
+	switch {
+	case c == nil:
 		for _, a := range l.accounts {
 			batches = append(batches, a.batches...)
 		}
-		return batches
-	}
-	if c == c.grand {
-		if a := l.accounts[c.key]; a != nil {
-			return a.batches
+	case c == c.grand || c.excess:
+		if a := l.accounts[c.grand.key]; a != nil {
+			batches = a.batches
 		}
-		return nil
+	case c.cell.batch != nil:
+		batches = []*batch{c.cell.batch}
 	}
-	if c.cell.batch != nil {
-		return []*batch{c.cell.batch}
-	}
-	return nil
+	return batches
 }
 
 // settled reports whether nothing is kept in a batch of what was counted before
@@ -189,29 +200,30 @@ func (l *loop) part(ln *lane) {
 
 // endCounter gives up what is kept of a counter that was closed on its own. A
 // grand total takes its whole account along.
-func (l *loop) endCounter(c *Counter) {
+func (l *loop) endCounter(c *Counter) (lost int64) {
 	b := c.cell.batch
 	if b == nil {
-		return
+		return 0
 	}
 	if c != c.grand {
 		b.ledger.forget(c.cell.index, c.counted.Load()-c.cell.taken)
 		c.cell.taken = c.counted.Load()
-		l.reportLosses(b)
+		lost = l.reportLosses(b)
 		b.show(func(int, *view) {})
 		v := unknown
 		v.settled = c.cell.settled
 		c.view.Store(&v)
 		c.cell.idle = idleIntervals // leaves with the next tick that keeps nothing
-		return
+		return lost
 	}
 	a := l.accounts[c.key]
 	for _, b := range a.batches {
-		l.giveUp(b)
+		lost += l.giveUp(b)
 	}
 	a.lane.remove(a)
 	delete(l.accounts, c.key)
 	l.report.stopped(c.key)
+	return lost
 }
 
 // giveUp drops all that is kept in a batch, and publishes that nothing is known.
@@ -238,7 +250,5 @@ func (l *loop) end() {
 		}
 		l.report.stopped(a.grand.key)
 	}
-	if lost != 0 {
-		l.left = fmt.Errorf("comcount: closed with an amount of %d that is not known to have arrived", lost)
-	}
+	l.left = lostError(lost)
 }

@@ -37,7 +37,6 @@ type Counter struct {
 	watches watches
 
 	place   *place       // the registry's
-	account *account     // the loop's; of a grand total
 	cell    cell         // the loop's
 	float   FloatCounter // the same, in fractions
 	greeted bool         // the loop's: its start was reported

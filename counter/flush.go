@@ -177,6 +177,7 @@ func (l *loop) flushed(c *call, results []Result) {
 		l.landed(c, redo, i, &results[i], seen)
 	}
 	l.told(c, results)
+	l.moved(c, results)
 	if !reached {
 		ln.clock.known = false // ask for the time and the rights again first
 	}

@@ -25,12 +25,13 @@ type Group struct {
 
 // engine is what all views of a group share.
 type engine struct {
-	config   config
-	interval time.Duration
-	store    Store
-	registry *registry
-	report   *reporter
-	hooks    hooks
+	config    config
+	interval  time.Duration
+	store     Store
+	storeName string
+	registry  *registry
+	report    *reporter
+	hooks     hooks
 
 	mu      sync.Mutex // never held across I/O
 	woken   []*Counter
@@ -49,11 +50,11 @@ type engine struct {
 func NewGroup(rdb redis.UniversalClient, interval time.Duration, opts ...Option) (*Group, error) {
 	cfg, err := newConfig(opts)
 	err = errors.Join(err, validateInterval(interval))
-	store := cfg.store
+	store, storeName := cfg.store, fmt.Sprintf("%T", cfg.store)
 	if store == nil {
 		var serr error
 		store, serr = NewStore(rdb)
-		err = errors.Join(err, serr)
+		storeName, err = "redis", errors.Join(err, serr)
 	}
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func NewGroup(rdb redis.UniversalClient, interval time.Duration, opts ...Option)
 		cfg.id, cfg.phase = newIdentity()
 	}
 	return &Group{prefix: cfg.prefix, engine: &engine{
-		config: cfg, interval: interval, store: store,
+		config: cfg, interval: interval, store: store, storeName: storeName,
 		registry: newRegistry(cfg.maxSeries), report: report,
 		signal: make(chan struct{}, 1), events: make(chan func(*loop)),
 		stop: make(chan struct{}), done: make(chan struct{}),

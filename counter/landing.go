@@ -38,8 +38,15 @@ func (l *loop) landed(c, redo *call, i int, r *Result, seen step) {
 	} else {
 		b.show(func(int, *view) {})
 	}
-	if r.Server != "" && r.Server != b.account.lane.server && b.account.grounded() {
-		l.move(b.account, r.Server)
+}
+
+// moved takes accounts to the lanes of the servers that hold them now.
+func (l *loop) moved(c *call, results []Result) {
+	for i, b := range c.batches {
+		a := b.account
+		if s := results[i].Server; s != "" && a.lane != nil && s != a.lane.server && a.grounded() {
+			l.move(a, s)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package counter
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -114,6 +113,7 @@ func (l *loop) next() time.Duration {
 
 // admit takes up counters that have been woken.
 func (l *loop) admit(woken []*Counter) {
+	changed := map[*batch]bool{}
 	for _, c := range woken {
 		if c.ended.Load() {
 			continue
@@ -125,7 +125,10 @@ func (l *loop) admit(woken []*Counter) {
 			l.report.series.Add(l.ctx, 1)
 		}
 		c.cell.idle = 0
-		c.cell.batch.show(func(int, *view) {})
+		changed[c.cell.batch] = true
+	}
+	for b := range changed {
+		b.show(func(int, *view) {})
 	}
 }
 
@@ -143,7 +146,7 @@ func (l *loop) account(grand *Counter) *account {
 	}
 	if !grand.greeted {
 		grand.greeted = true
-		l.report.started(grand.key, l.interval, fmt.Sprintf("%T", l.store))
+		l.report.started(grand.key, l.interval, l.storeName)
 	}
 	l.report.series.Add(l.ctx, 1)
 	return a

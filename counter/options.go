@@ -118,7 +118,8 @@ func WithOpenInterval() Option {
 // WithMaxSeries bounds how many attribute sets a group has in use at a time,
 // over all its counters; by default 10,000. What is counted in further ones goes
 // to their name's grand total only, which is reported once for each name. Sets
-// that were idle for ten intervals make room.
+// that were idle for ten intervals make room. A set of more than 60 KiB is above
+// any limit.
 func WithMaxSeries(n int) Option {
 	return option(func(c config) config { c.maxSeries = n; return c })
 }

@@ -72,7 +72,7 @@ func (r *registry) find(g *Group, key seriesKey, attrs attribute.Set) (c *Counte
 	if key.grand {
 		return grand, true, nil
 	}
-	if r.series >= r.limit {
+	if r.series >= r.limit || len(key.set) > maxBytes {
 		c, fresh = r.beyond(grand)
 		return c, fresh, nil
 	}
