@@ -8,7 +8,7 @@ import (
 // Row is one comparison.
 type Row struct {
 	Name     string
-	Unit     string  // of both figures, such as "ns"
+	Unit     string // of both figures, such as "ns"
 	Ours     Measure
 	Baseline Measure // nil: there is none, and the goal is for our figure itself
 	Goal     Goal    // for the ratio of ours to the baseline; the zero Goal is none
