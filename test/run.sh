@@ -19,10 +19,12 @@ notes=()
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# missing prints the commands that tests need and this machine lacks.
+# missing prints, in a line, the commands that tests need and this machine lacks.
 missing() {
-	have redis-server || echo redis-server
-	have "$(go env CC)" || echo gcc
+	{
+		have redis-server || echo redis-server
+		have "$(go env CC)" || echo gcc
+	} | tr '\n' ' '
 }
 
 # as_root runs a command as root, and fails where that would ask a password of
@@ -85,10 +87,10 @@ go version || exit 1
 
 lacking=$(missing)
 if [ -n "$lacking" ]; then
-	echo "missing:" $lacking
+	echo "missing: $lacking"
 	# shellcheck disable=SC2086 # one word a tool
 	if install $lacking && [ -z "$(missing)" ]; then
-		echo "installed:" $lacking
+		echo "installed: $lacking"
 		export CI=${CI:-true} # it is all there now: nothing may be skipped
 	fi
 fi
@@ -104,7 +106,7 @@ case $lacking in *redis-server*)
 	;;
 esac
 if [ -n "$lacking" ] && [ -n "${CI:-}" ]; then
-	echo "test/run.sh: could not install:" $lacking >&2
+	echo "test/run.sh: could not install: $lacking" >&2
 	exit 1
 fi
 
