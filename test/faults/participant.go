@@ -3,7 +3,9 @@ package faults
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -43,13 +45,13 @@ func join(t *testing.T, rdb redis.UniversalClient, interval time.Duration, seed 
 		}
 	})
 	p := &participant{rdb: rdb, group: group, stop: make(chan struct{})}
-	for name, history := range histories {
+	for i, name := range slices.Sorted(maps.Keys(histories)) {
 		c, err := group.Counter(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rnd := rand.New(rand.NewPCG(seed, uint64(len(name))))
-		p.work.Go(func() { p.count(c, history, rnd) })
+		rnd := rand.New(rand.NewPCG(seed, uint64(i)))
+		p.work.Go(func() { p.count(c, histories[name], rnd) })
 	}
 	return p
 }

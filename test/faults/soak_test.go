@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
 	"github.com/otelcomcount/otelcomcount/test/redistest"
@@ -18,11 +19,12 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	logging.Disable() // what go-redis logs of faults made on purpose
 	goleak.VerifyTestMain(m)
 }
 
-// DESIGN section 2: "No amount is counted twice." and "Losses are few and every one
-// is reported with its amount."
+// "No amount is counted twice." "Losses are few and every one is reported with its
+// amount." (DESIGN section 2).
 func TestSoak(t *testing.T) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
