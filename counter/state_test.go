@@ -12,6 +12,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"pgregory.net/rapid"
+
+	"github.com/otelcomcount/otelcomcount/internal/bubbletest"
 )
 
 // lossLog collects what groups report as lost, by counter and reason.
@@ -72,6 +74,7 @@ func withIdentity(id string, phase float64) Option {
 }
 
 func TestAnyHistoryKeepsThePromise(t *testing.T) {
+	bubbletest.SkipInShortRace(t)
 	reached := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
 		rapid.SyncTest(t, func(t *rapid.T) {
@@ -96,6 +99,12 @@ func TestAnyHistoryKeepsThePromise(t *testing.T) {
 			t.Errorf("no history reached %q: the test proves nothing of it", state)
 		}
 	}
+}
+
+func (c *cluster) reach(state string) {
+	c.log.mu.Lock()
+	defer c.log.mu.Unlock()
+	c.seen[state]++
 }
 
 func (c *cluster) start(t *rapid.T) {
@@ -154,7 +163,7 @@ func (c *cluster) setFault(t *rapid.T) {
 		case "lose request":
 			return memFault{loseRequest: true}
 		case "lose reply":
-			c.seen["lost reply"]++
+			c.reach("lost reply")
 			return memFault{loseReply: true}
 		case "refuse":
 			return memFault{err: errors.New("dial tcp: refused")}
@@ -181,17 +190,17 @@ func (c *cluster) close(t *rapid.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = g.Shutdown(ctx)
-		c.seen["shut down"]++
+		c.reach("shut down")
 	} else {
 		g.Close()
-		c.seen["closed"]++
+		c.reach("closed")
 	}
 }
 
 func (c *cluster) step(t *rapid.T) {
 	ms := rapid.OneOf(rapid.IntRange(-900, 900), rapid.IntRange(-20000, 5000)).Draw(t, "step ms")
 	c.store.step(time.Duration(ms) * time.Millisecond)
-	c.seen["stepped"]++
+	c.reach("stepped")
 }
 
 func (c *cluster) neverOverstated(t *rapid.T) {

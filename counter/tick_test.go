@@ -12,13 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/otelcomcount/otelcomcount/internal/bubbletest"
 )
 
 const second = time.Second
 
 // inBubble runs a test on virtual time with a group on a store in memory.
 func inBubble(t *testing.T, test func(t *testing.T, m *memStore, g *Group), opts ...Option) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		m := newMemStore()
 		g, err := NewGroup(nil, second, append(opts, WithStore(m))...)
 		require.NoError(t, err)
