@@ -132,7 +132,10 @@ func (c *Counter) reject(in *atomic.Int64, n int64) {
 	}
 }
 
-func (c *Counter) reading() Reading {
+// Peek is Total for an onlooker: it does not count as use, so that whoever shows
+// all totals keeps none awake. The reading has the counter's attributes; of a
+// counter that stands for the series above [WithMaxSeries] it has none.
+func (c *Counter) Peek() Reading {
 	name, float := strings.CutSuffix(c.key.name, floatSuffix)
 	return Reading{Name: name, Attributes: c.attrs, Float: float, Total: c.read()}
 }

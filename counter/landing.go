@@ -130,7 +130,7 @@ func (l *loop) told(c *call, results []Result) {
 				continue
 			}
 			for _, c := range b.cells {
-				readings = append(readings, c.reading())
+				readings = append(readings, c.Peek())
 			}
 		}
 		if len(readings) > 0 {

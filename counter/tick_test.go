@@ -278,3 +278,19 @@ func TestManySeries(t *testing.T) {
 		}
 	})
 }
+
+func TestPeekKeepsNoCounterAwake(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ *memStore, g *Group) {
+		attr := attribute.String("k", "v")
+		c, other := mustCounter(t, g, "c", attr), mustCounter(t, g, "c", attribute.Int("i", 1))
+		c.Add(1)
+		other.Add(1)
+		for range 20 {
+			sleep(second)
+			c.Peek()
+			other.Count()
+		}
+		assert.Equal(t, Reading{Name: "c", Attributes: attribute.NewSet(attr), Total: Total{Open: -1}}, c.Peek())
+		assert.True(t, other.Peek().Total.Known)
+	})
+}
