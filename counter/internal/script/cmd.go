@@ -40,6 +40,15 @@ func newCmd(ctx context.Context, args []any) *Cmd {
 	return cmd
 }
 
+// Command returns a plain command with a key as its first argument.
+func Command(ctx context.Context, name, key string, args ...any) *Cmd {
+	argv := make([]any, 2, 2+len(args))
+	argv[0], argv[1] = name, key
+	cmd := &Cmd{Cmd: redis.NewCmd(ctx, append(argv, args...)...)}
+	cmd.SetFirstKeyPos(1)
+	return cmd
+}
+
 // NoRetry returns true: the command must not be sent again.
 func (c *Cmd) NoRetry() bool { return true }
 
