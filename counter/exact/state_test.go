@@ -13,12 +13,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/otelcomcount/otelcomcount/counter/exact"
+	"github.com/otelcomcount/otelcomcount/internal/bubbletest"
 )
 
 // TestFlushEveryState drives two writers on one server through random adds, reads,
 // deletions and faults. At every moment Redis holds at most what was accepted, and
 // at the end, with the faults over, exactly that.
 func TestFlushEveryState(t *testing.T) {
+	bubbletest.SkipInShortRace(t)
 	reached := map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, (&stateMachine{reached: reached}).run)

@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcomcount/otelcomcount/counter/exact"
+	"github.com/otelcomcount/otelcomcount/internal/bubbletest"
 )
 
 // inBubble runs a test on virtual time, with a server whose clock it is. The test
 // is a millisecond off the writers' ticks, so that what it sees is settled.
 func inBubble(t *testing.T, test func(t *testing.T, w *wire)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		w := newWire()
 		t.Cleanup(w.Close)
 		test(t, w)
