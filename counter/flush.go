@@ -3,6 +3,7 @@ package counter
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // send makes a call on a goroutine of its own.
@@ -26,7 +27,7 @@ func (l *loop) send(c *call, do func(context.Context) (event func(*loop, *call))
 
 // lookup asks where the accounts in the lobby live.
 func (l *loop) lookup(ln *lane) {
-	c := &call{lane: ln, accounts: append([]*account(nil), ln.accounts...)}
+	c := &call{lane: ln, accounts: slices.Clone(ln.accounts)}
 	l.send(c, func(ctx context.Context) func(*loop, *call) {
 		servers := make([]string, len(c.accounts))
 		var failed error
@@ -74,7 +75,7 @@ func (l *loop) probe(ln *lane) {
 	key := ln.accounts[0].grand.key
 	looked := ln.policy
 	ln.policy = true
-	l.send(&call{lane: ln, accounts: ln.accounts}, func(ctx context.Context) func(*loop, *call) {
+	l.send(&call{lane: ln, accounts: slices.Clone(ln.accounts)}, func(ctx context.Context) func(*loop, *call) {
 		time, err := l.store.Probe(ctx, ln.server, key.prefix, key.name)
 		policy := ""
 		if p, ok := l.store.(evictionPolicy); ok && err == nil && !looked {
@@ -84,6 +85,7 @@ func (l *loop) probe(ln *lane) {
 			ln.failed = err != nil
 			if err != nil {
 				ln.policy = looked
+				ln.rotate() // it may be this counter's keys only
 				l.reportFailure(c.accounts, err)
 				return
 			}

@@ -55,6 +55,13 @@ func (ln *lane) remove(a *account) {
 	a.lane = nil
 }
 
+// rotate lets another counter stand for the lane.
+func (ln *lane) rotate() {
+	if len(ln.accounts) > 1 {
+		ln.accounts = append(ln.accounts[1:len(ln.accounts):len(ln.accounts)], ln.accounts[0])
+	}
+}
+
 // empty reports whether the lane can be dropped.
 func (ln *lane) empty() bool {
 	return len(ln.accounts) == 0 && ln.call == nil && ln.hanging == nil

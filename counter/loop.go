@@ -2,6 +2,7 @@ package counter
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -195,7 +196,7 @@ func (l *loop) tick(ln *lane) {
 		l.report.skipped.Add(l.ctx, 1)
 	}
 	switch {
-	case ln.call != nil:
+	case ln.call != nil, len(ln.accounts) == 0:
 	case ln == l.lobby:
 		l.lookup(ln)
 	case !ln.clock.known:
@@ -254,7 +255,7 @@ func (l *loop) refreshViews(ln *lane) {
 // restIdle puts counters to rest that were not used for ten intervals and of
 // which nothing is kept.
 func (l *loop) restIdle(ln *lane) {
-	for _, a := range append([]*account(nil), ln.accounts...) {
+	for _, a := range slices.Clone(ln.accounts) {
 		for _, b := range a.batches {
 			for i := len(b.cells) - 1; i >= 0; i-- {
 				c := b.cells[i]

@@ -294,3 +294,32 @@ func TestPeekKeepsNoCounterAwake(t *testing.T) {
 		assert.True(t, other.Peek().Total.Known)
 	})
 }
+
+// probeStore permits some counters only.
+type probeStore struct {
+	*memStore
+	denied string
+}
+
+func (p *probeStore) Probe(ctx context.Context, server, prefix, name string) (ServerTime, error) {
+	if name == p.denied {
+		return 0, errors.New("not permitted")
+	}
+	return p.memStore.Probe(ctx, server, prefix, name)
+}
+
+func TestOneForbiddenCounterDoesNotKeepTheOthers(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
+		m := newMemStore()
+		g, err := NewGroup(nil, second, WithStore(&probeStore{m, "forbidden"}))
+		require.NoError(t, err)
+		mustCounter(t, g, "forbidden").Add(1)
+		mustCounter(t, g, "b").Add(2)
+		mustCounter(t, g, "c").Add(3)
+		sleep(5 * second)
+		assert.Equal(t, int64(2), m.sum("b"))
+		assert.Equal(t, int64(3), m.sum("c"))
+		g.Close()
+		sleep(second)
+	})
+}
