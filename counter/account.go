@@ -113,6 +113,16 @@ func (b *batch) shift() int {
 	return 0
 }
 
+// closed reports whether nothing is kept in the batch any more, since its counter
+// was closed or has gone to rest.
+func (b *batch) closed() bool { return len(b.cells) == 0 || b.cells[0].cell.batch != b }
+
+// holds reports whether the series of a share are still where they were as it
+// left. Those that nothing is kept of may have gone to rest meanwhile.
+func (b *batch) holds(s *Share) bool {
+	return len(s.Series) <= len(b.series) && slices.Equal(s.Series, b.series[:len(s.Series)])
+}
+
 // count takes what has been counted since the last time.
 func (b *batch) count() []int64 {
 	fresh := make([]int64, len(b.cells))

@@ -10,7 +10,7 @@ func (l *loop) landed(c, redo *call, i int, r *Result, seen step) {
 	b, s := c.batches[i], &c.shares[i]
 	l.report.outcome(r.Outcome)
 	switch {
-	case b.cells[0].cell.batch != b: // closed meanwhile
+	case b.closed(), c.late && !b.holds(s):
 		return
 	case s.Mode == ModeRead:
 	case c.late:
@@ -33,7 +33,8 @@ func (l *loop) landed(c, redo *call, i int, r *Result, seen step) {
 	}
 	l.reportShare(b, s, r)
 	l.reportLosses(b)
-	if closed := r.Time.interval(l.interval) - 1; brought && closed >= b.interval {
+	stale := c.late && l.now >= c.sent+2*l.interval
+	if closed := r.Time.interval(l.interval) - 1; brought && closed >= b.interval && !stale {
 		l.showNews(b, r, closed)
 	} else {
 		b.show(func(int, *view) {})

@@ -217,7 +217,7 @@ func (l *loop) abandon(ln *lane) {
 	ln.hanging, ln.call = ln.call, nil
 	ln.failed = true
 	for i, b := range ln.hanging.batches {
-		if ln.hanging.shares[i].Mode != ModeRead {
+		if ln.hanging.shares[i].Mode != ModeRead && b.ledger.air != nil { // else closed meanwhile
 			b.ledger.abandon()
 			l.report.outcome(Unknown)
 		}
