@@ -134,7 +134,7 @@ func (l *loop) flushAll(ln *lane) {
 // load adds a batch's share to a call.
 func (l *loop) load(c *call, b *batch, n int64, parting bool) {
 	s := b.share(n, parting, l.nextSeq)
-	s.AskFirst = s.Mode == ModeAdd && b.k == 0 && l.hooks.listens(s.Prefix)
+	s.AskFirst = s.Mode == ModeAdd && b.k == 0 && !l.config.noFirst && l.hooks.listens(s.Prefix)
 	l.reportLosses(b)
 	c.batches = append(c.batches, b)
 	c.shares = append(c.shares, s)

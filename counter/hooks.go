@@ -1,6 +1,8 @@
 package counter
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 )
@@ -10,10 +12,11 @@ const queueLength = 64
 
 // hooks are the functions of the application around a tick.
 type hooks struct {
-	mu     sync.Mutex
-	before []*func()
-	after  []*listener
-	closed bool
+	mu      sync.Mutex
+	before  []*func()
+	after   []*listener
+	leaving []*listener // told to end by Close
+	closed  bool
 }
 
 // listener calls one OnTick function, one call at a time, on a goroutine of its own.
@@ -22,6 +25,7 @@ type listener struct {
 	fn     func([]Reading)
 	queue  chan []Reading
 	stop   chan struct{}
+	done   chan struct{} // closed after the last call
 	once   sync.Once
 }
 
@@ -31,12 +35,13 @@ type listener struct {
 // in fn is reported and ends nothing.
 //
 // stop does not wait for a running call, and may be called by fn. After Close
-// the readings that are still waiting are delivered, then no more.
+// the readings that are still waiting are delivered, then no more; see
+// [Group.Drain].
 //
-// While a group's view has an OnTick function its participants ask for
-// [Total.First].
+// While a group's view has an OnTick function its participant asks for
+// [Total.First], unless [WithoutFirst] says otherwise.
 func (g *Group) OnTick(fn func([]Reading)) (stop func()) {
-	l := &listener{prefix: g.prefix, fn: fn, queue: make(chan []Reading, queueLength), stop: make(chan struct{})}
+	l := &listener{prefix: g.prefix, fn: fn, queue: make(chan []Reading, queueLength), stop: make(chan struct{}), done: make(chan struct{})}
 	h := &g.hooks
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,6 +61,7 @@ func (g *Group) OnTick(fn func([]Reading)) (stop func()) {
 func (l *listener) end() { l.once.Do(func() { close(l.stop) }) }
 
 func (l *listener) run(report *reporter) {
+	defer close(l.done)
 	for {
 		select {
 		case readings := <-l.queue:
@@ -95,6 +101,23 @@ func (l *listener) tell(readings []Reading) {
 		default:
 		}
 	}
+}
+
+// Drain waits, after Close or Shutdown, until the OnTick functions have been told of
+// all flushes and have returned. Without a Close before, it does nothing. If ctx
+// ends first, it returns its cause. It must not be called by an OnTick function.
+func (g *Group) Drain(ctx context.Context) error {
+	g.hooks.mu.Lock()
+	leaving := g.hooks.leaving
+	g.hooks.mu.Unlock()
+	for _, l := range leaving {
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return fmt.Errorf("comcount: an OnTick function has not returned: %w", context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // BeforeTick has fn called before a tick takes what was counted, so that a
@@ -151,5 +174,5 @@ func (h *hooks) close() {
 	for _, l := range h.after {
 		l.end()
 	}
-	h.before, h.after = nil, nil
+	h.before, h.after, h.leaving = nil, nil, h.after
 }

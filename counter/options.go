@@ -31,6 +31,7 @@ type config struct {
 	carry     int
 	open      bool
 	maxSeries int
+	noFirst   bool
 
 	id    string  // of this participant
 	phase float64 // where in an interval it flushes, in [0, 1)
@@ -122,4 +123,11 @@ func WithOpenInterval() Option {
 // any limit.
 func WithMaxSeries(n int) Option {
 	return option(func(c config) config { c.maxSeries = n; return c })
+}
+
+// WithoutFirst keeps this participant from asking for [Total.First]: for one that
+// has [Group.OnTick] functions but does not report a group's total on behalf of
+// all, so that it does not take the place of one that does.
+func WithoutFirst() Option {
+	return option(func(c config) config { c.noFirst = true; return c })
 }

@@ -43,7 +43,7 @@ type Total struct {
 	// First says that this participant was the first to flush in the interval
 	// after the closed one: of all that ask, at most one is told so. Where only
 	// one of a group shall report a total, the first reports it. Participants ask
-	// while they have an [Group.OnTick] function.
+	// while they have an [Group.OnTick] function, unless [WithoutFirst] is set.
 	First bool
 
 	// Interval is the closed interval's number: floor(server time / interval).
