@@ -21,10 +21,10 @@ have() { command -v "$1" >/dev/null 2>&1; }
 
 # missing prints, in a line, the commands that tests need and this machine lacks.
 missing() {
-	{
-		have redis-server || echo redis-server
-		have "$(go env CC)" || echo gcc
-	} | tr '\n' ' '
+	local tools=()
+	have redis-server || tools+=(redis-server)
+	have "$(go env CC)" || tools+=(gcc)
+	echo ${tools[@]+"${tools[*]}"}
 }
 
 # as_root runs a command as root, and fails where that would ask a password of
@@ -92,6 +92,8 @@ if [ -n "$lacking" ]; then
 	if install $lacking && [ -z "$(missing)" ]; then
 		echo "installed: $lacking"
 		export CI=${CI:-true} # it is all there now: nothing may be skipped
+	else
+		echo "not installed: that takes apt-get as root or with sudo, or brew"
 	fi
 fi
 lacking=$(missing)
@@ -106,7 +108,7 @@ case $lacking in *redis-server*)
 	;;
 esac
 if [ -n "$lacking" ] && [ -n "${CI:-}" ]; then
-	echo "test/run.sh: could not install: $lacking" >&2
+	echo "test/run.sh: CI is set, and not all can be tested without: $lacking" >&2
 	exit 1
 fi
 
@@ -135,4 +137,8 @@ if [ ${#failed[@]} -gt 0 ]; then
 	echo "FAILED after $((SECONDS - started)) s: ${failed[*]}"
 	exit 1
 fi
-echo "all tests passed in $((SECONDS - started)) s"
+if [ ${#notes[@]} -gt 0 ]; then
+	echo "all tests that can run here passed in $((SECONDS - started)) s"
+else
+	echo "all tests passed in $((SECONDS - started)) s"
+fi
