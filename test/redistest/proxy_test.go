@@ -130,6 +130,34 @@ func TestProxyDropKeepsTheCommandFromTheServer(t *testing.T) {
 	require.Equal(t, "1", around.Get(t.Context(), "k").Val())
 }
 
+// What is lost in a long pipeline must not stop up the proxy.
+func TestProxyLongPipelinesEnd(t *testing.T) {
+	fails := func(t *testing.T, p *redistest.Proxy, c *redis.Client) {
+		t.Helper()
+		pipe := c.Pipeline()
+		for range 10_000 {
+			pipe.Incr(t.Context(), "k")
+		}
+		_, err := pipe.Exec(t.Context())
+		require.Error(t, err)
+		require.NoError(t, c.Close())
+		p.Close()
+	}
+	for _, kind := range []redistest.Kind{redistest.Drop, redistest.Close, redistest.Stall, redistest.CutReply} {
+		p, c, _ := behindProxy(t)
+		p.Inject(redistest.Fault{Kind: kind, Match: redistest.Command("INCR"), Times: 1})
+		fails(t, p, c)
+	}
+	s := redistest.NewStub(t, func(args []string) string {
+		if args[0] == "incr" {
+			return redistest.Hangup
+		}
+		return redistest.Pass
+	})
+	p := redistest.NewProxy(t, s.Addr)
+	fails(t, p, p.Client(func(o *redis.Options) { o.MaxRetries = -1 }))
+}
+
 func TestProxyDelayAddsARoundTripOnce(t *testing.T) {
 	p, c, _ := behindProxy(t)
 	require.NoError(t, c.Ping(t.Context()).Err())
