@@ -38,7 +38,7 @@ func TestUnmarshal(t *testing.T) {
 			n.Redis.Username, n.Redis.Password = "collector", "secret"
 			n.Redis.DialTimeout, n.Redis.ReadTimeout, n.Redis.WriteTimeout = time.Second, 2*time.Second, 2500*time.Millisecond
 			n.Redis.TLS.GetOrInsertDefault().CAFile = "/etc/ssl/redis.pem"
-			n.Interval, n.Group = 10*time.Second, "fleet:"
+			n.Interval, n.Group = 10*time.Second, "fleet"
 			n.Metrics = config.Metrics{Include: []string{"http.*", "rpc.*"}, Exclude: []string{"*.debug"}}
 			n.Attributes, n.ResourceAttributes = []string{"http.route"}, []string{"deployment.environment"}
 			n.Carry, n.MaxSeries, n.MaxStreams, n.MaxStaleness = 3, 500, 1000, 10*time.Minute

@@ -21,9 +21,10 @@ type Config struct {
 	// the senders' own, each total holds only some of the senders.
 	Interval time.Duration `mapstructure:"interval"`
 
-	// Group is the prefix of the group's keys on Redis. Empty, which is the default:
-	// each service is a group of its own, by service.namespace and service.name of
-	// the data's resource, see [counter.GroupName].
+	// Group names the group that all data counts in: the one of an SDK's reader with the
+	// same name, and of [counter.GroupName] without a namespace. Empty, which is the
+	// default: each service is a group of its own, by service.namespace and
+	// service.name of the data's resource.
 	Group string `mapstructure:"group"`
 
 	// Metrics says which metrics are counted, by default all.
@@ -93,7 +94,6 @@ func Default() Config {
 func (c *Config) Validate() error {
 	errs := []error{
 		c.validateEngine("interval"),
-		c.validateEngine("group", counter.WithPrefix(c.Group)),
 		c.validateEngine("carry", counter.WithCarry(c.Carry)),
 		c.validateEngine("max_series", counter.WithMaxSeries(c.MaxSeries)),
 		c.validateAttributes(),

@@ -36,7 +36,7 @@ type resource struct {
 	pcommon.Resource
 	service serviceKey
 	key     identity.Key
-	keyed   bool // key is made
+	keyed   bool         // key is made
 	series  identity.Key // of its part of a series
 	some    bool         // there is one
 }
@@ -140,7 +140,9 @@ func (b *Batch) Commit() {
 	counted := b.ints.commit(b, func(t *target, n int64) { t.ints.Add(n) },
 		func(k identity.Key, p stream.Point[int64]) (int64, drop.Reason) { return e.streams.Int(k, p, now) }, now)
 	counted += b.doubles.commit(b, func(t *target, x float64) { t.doubles.Add(x) },
-		func(k identity.Key, p stream.Point[float64]) (float64, drop.Reason) { return e.streams.Double(k, p, now) }, now)
+		func(k identity.Key, p stream.Point[float64]) (float64, drop.Reason) {
+			return e.streams.Double(k, p, now)
+		}, now)
 	e.telemetry.batch(counted, b.apart, &b.dropped)
 	if b.dropped[drop.StreamLimit] > 0 {
 		e.warnings.streams.warn("too many cumulative streams; points of further ones are not counted", e.config.MaxStreams)

@@ -196,14 +196,14 @@ func TestEmitOneAmongOthers(t *testing.T) {
 
 func TestOneGroupByName(t *testing.T) {
 	inFleet(t, func(f *fleet) {
-		c := f.start(emit(EmitOne), configured(func(c *config.Config) { c.Group = "fleet:" }))
+		c := f.start(emit(EmitOne), configured(func(c *config.Config) { c.Group = "fleet" }))
 		for _, service := range []string{"a", "b"} {
 			c.consume(o.New().Service(service).Delta("m", o.Point{Value: 1}).MD)
 		}
 		time.Sleep(3 * time.Second)
 		assert.EqualValues(t, 2, f.truth("fleet:", "m"))
 		require.NotEmpty(t, c.gauges())
-		assert.Equal(t, map[string]any{"comcount.group": "fleet:"}, c.gauges()[0].resource)
+		assert.Equal(t, map[string]any{"comcount.group": "fleet"}, c.gauges()[0].resource)
 	})
 }
 
@@ -279,4 +279,3 @@ func TestOwnInstrumentsAreNotCounted(t *testing.T) {
 		assert.EqualValues(t, 2, c.dropped("own"))
 	})
 }
-

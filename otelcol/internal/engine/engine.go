@@ -97,8 +97,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	// Errors of a flush are no place for a stack trace.
 	logs := zapslog.NewHandler(e.settings.Telemetry.Logger.Core(), zapslog.AddStacktraceAt(slog.LevelError+1))
 	opts := []counter.Option{
-		counter.WithStore(store), counter.WithPrefix(e.config.Group),
-		counter.WithCarry(e.config.Carry), counter.WithMaxSeries(e.config.MaxSeries),
+		counter.WithStore(store), counter.WithCarry(e.config.Carry), counter.WithMaxSeries(e.config.MaxSeries),
 		counter.WithLogger(slog.New(logs)), counter.WithMeterProvider(e.settings.Telemetry.MeterProvider),
 	}
 	if e.settings.Emit != EmitOne {

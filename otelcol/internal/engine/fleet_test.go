@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -23,6 +22,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/otelcomcount/otelcomcount/counter"
+	"github.com/otelcomcount/otelcomcount/internal/bubbletest"
 	"github.com/otelcomcount/otelcomcount/otelcol/internal/config"
 )
 
@@ -49,7 +49,7 @@ type collector struct {
 
 func inFleet(t *testing.T, test func(f *fleet)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		f := &fleet{t: t, redis: miniredis.NewMiniRedis()}
 		time.Sleep(time.Millisecond) // so that the test's times are not those of the ticks
 		test(f)

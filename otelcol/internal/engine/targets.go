@@ -141,12 +141,13 @@ func (ts *targets) service(key serviceKey) *service {
 		return nil
 	}
 	key = serviceKey{strings.Clone(key.namespace), strings.Clone(key.name)}
-	view := ts.engine.group
-	if key != (serviceKey{}) {
-		var err error
-		if view, err = view.WithPrefix(counter.GroupName(key.namespace, key.name)); err != nil {
-			return nil // cannot be: every result of GroupName is a valid prefix
-		}
+	prefix := counter.GroupName(key.namespace, key.name)
+	if key == (serviceKey{}) {
+		prefix = counter.GroupName("", ts.engine.config.Group)
+	}
+	view, err := ts.engine.group.WithPrefix(prefix)
+	if err != nil {
+		return nil // cannot be: every result of GroupName is a valid prefix
 	}
 	s := &service{key: key, view: view, metrics: map[metricKey]*metricTargets{}}
 	s.emitter = ts.engine.emit(s)
