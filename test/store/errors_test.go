@@ -73,6 +73,16 @@ var errorCases = []scriptCase{
 		assert.Equal(f, itoa(maxInt), f.hash(f.n)["a=1"])
 		assert.Equal(f, itoa(minInt), f.hash(f.n)["b=2"])
 	}},
+	{name: "what is left out is exact to the last digit", run: func(f *fixture) {
+		f.setHash(f.n, "a=1", "x", "b=2", "x")
+		share := f.add(1, 5)
+		share.Series, share.Amounts = []string{"a=1", "b=2"}, []int64{1<<53 + 1, -(1<<54 + 1)}
+		share.Amount += share.Amounts[0] + share.Amounts[1]
+		result := f.one(share)
+		assert.Equal(f, counter.Applied, result.Outcome)
+		assert.Len(f, result.Failed, 2)
+		assert.EqualValues(f, 5, result.Open)
+	}},
 	{name: "a series that cannot be taken out of the total again is lost", realOnly: wraps, run: func(f *fixture) {
 		f.setHash(f.n, "a=1", itoa(minInt))
 		share := f.add(1, maxInt)
