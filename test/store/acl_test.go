@@ -141,6 +141,44 @@ func TestEachMissingRightIsNamed(t *testing.T) {
 	}
 }
 
+// What fails in the middle is taken back whole.
+func TestARightThatEndsInTheMiddle(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	f := newFixture(t, admin)
+	change := user(t, admin, f.prefix, rights...)
+	store, err := counter.NewStore(server.Client(asUser))
+	require.NoError(t, err)
+	f.store = store
+	f.setHash(f.n, "#", "1")
+	f.setTotal(f.n, "20")
+	for seq, pexpire := range []string{
+		"",                                    // of no key
+		"(+pexpire ~" + f.totalKey(f.n) + ")", // of the total, not of the hash: a selector of Redis 7
+	} {
+		change("-pexpire")
+		if pexpire != "" {
+			change(pexpire)
+		}
+		for i, amount := range []int64{7, -7, 0} {
+			share := f.add(int64(3*seq+i+1), amount)
+			share.Series, share.Amounts = []string{"a=1"}, []int64{amount}
+			result := f.one(share)
+			assert.Equal(t, counter.NotApplied, result.Outcome, "%+v", result)
+			assert.Equal(t, "20", f.total(f.n))
+			want := map[string]string{"#": "1"}
+			if pexpire != "" {
+				want[mark(alice, 0)] = itoa(-share.Seq) // a fence
+			}
+			assert.Equal(t, want, f.hash(f.n))
+		}
+	}
+	change("+pexpire")
+	assert.Equal(t, counter.Applied, f.one(f.add(100, 7)).Outcome, "its interval is still free")
+	assert.Equal(t, "27", f.total(f.n))
+	f.wantAllMortal()
+}
+
 func TestKeysOutsideOfTheRights(t *testing.T) {
 	server := redistest.Start(t)
 	admin := server.Client()

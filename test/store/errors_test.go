@@ -76,7 +76,7 @@ var errorCases = []scriptCase{
 	{name: "what is left out is exact to the last digit", run: func(f *fixture) {
 		f.setHash(f.n, "a=1", "x", "b=2", "x")
 		share := f.add(1, 5)
-		share.Series, share.Amounts = []string{"a=1", "b=2"}, []int64{1<<53 + 1, -(1<<54 + 1)}
+		share.Series, share.Amounts = []string{"a=1", "b=2"}, []int64{1<<53 + 1, -(1<<54 + 3)}
 		share.Amount += share.Amounts[0] + share.Amounts[1]
 		result := f.one(share)
 		assert.Equal(f, counter.Applied, result.Outcome)

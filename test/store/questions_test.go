@@ -58,6 +58,12 @@ var questions = []scriptCase{
 		assert.Equal(f, []counter.Answer{counter.NotCounted}, result.Answers)
 		assert.Equal(f, "-5", f.hash(f.n - 1)[mark(alice, 0)])
 	}},
+	{name: "sequence numbers in questions are exact below 2^53", run: func(f *fixture) {
+		const seq = 1<<53 - 2
+		result := f.one(f.ask(seq+1, counter.Question{Interval: f.n - 1, Seq: seq}))
+		assert.Equal(f, []counter.Answer{counter.NotCounted}, result.Answers)
+		assert.Equal(f, itoa(-seq), f.hash(f.n - 1)[mark(alice, 0)])
+	}},
 	{name: "while its interval runs or is to come it is open", run: func(f *fixture) {
 		result := f.one(f.ask(6,
 			counter.Question{Interval: f.n, Seq: 5},
