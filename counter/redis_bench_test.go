@@ -71,8 +71,10 @@ var (
 )
 
 func (c *cannedConn) Write(b []byte) (int, error) {
-	seam := append(c.tail, b[:min(len(b), len(evalsha)-1)]...)
-	calls := bytes.Count(seam, evalsha) + bytes.Count(b, evalsha) - bytes.Count(b[:min(len(b), len(evalsha)-1)], evalsha)
+	// A word may be split between two writes.
+	start := b[:min(len(b), len(evalsha)-1)]
+	c.tail = append(c.tail, start...)
+	calls := bytes.Count(c.tail, evalsha) + bytes.Count(b, evalsha) - bytes.Count(start, evalsha)
 	c.tail = append(c.tail[:0], b[max(0, len(b)-len(evalsha)+1):]...)
 	for range calls {
 		c.pending = append(c.pending, c.reply...)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -99,170 +97,6 @@ func TestAServerIsNamedOnlyInACluster(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, name)
 	assert.Zero(t, server.Conns())
-}
-
-// The call is what flush.lua describes.
-func TestFlushOnTheWire(t *testing.T) {
-	var got []string
-	store, _ := stubbed(t, func(args []string) string {
-		got = args
-		return reply("used", "used", "used", "used")
-	})
-	ahead, read, first := share(), share(), share()
-	ahead.Mode, ahead.Series, ahead.Amounts, ahead.Amount = counter.ModeAhead, nil, nil, math.MinInt64
-	ahead.Questions = []counter.Question{{Interval: 98, Seq: 1}, {Interval: 97, Seq: 2}}
-	read.Mode, read.Questions, read.Name = counter.ModeRead, nil, "m"
-	first.AskFirst, first.Questions, first.Batch = true, nil, 2
-	flush(t, store, share(), ahead, read, first)
-
-	require.NotEmpty(t, got)
-	assert.Equal(t, "evalsha", got[0])
-	assert.Equal(t, []string{
-		"21",
-		"p:{n}:100", "p:{n}:100:by", "p:{n}:99", "p:{n}:99:by", "p:{n}:98:by",
-		"p:{n}:100", "p:{n}:100:by", "p:{n}:99", "p:{n}:99:by", "p:{n}:98", "p:{n}:98:by", "p:{n}:98:by", "p:{n}:97:by",
-		"p:{m}:100", "p:{m}:100:by", "p:{m}:99", "p:{m}:99:by",
-		"p:{n}:100", "p:{n}:100:by", "p:{n}:99", "p:{n}:99:by",
-
-		"1000", "alice--1",
-		"add 0 100 3 7 2 1", "3 4", "a=1", "b=2", "98 1",
-		"ahead 0 100 3 -9223372036854775808 0 2", "98 1 97 2",
-		"read 0 100 3 7 2 0", "3 4", "a=1", "b=2",
-		"first 2 100 3 7 2 0", "3 4", "a=1", "b=2",
-	}, got[2:])
-}
-
-func TestFlushReadsTheAnswer(t *testing.T) {
-	applied := counter.Result{
-		Outcome: counter.Applied, Time: clock, Known: true, Closed: 10, Open: 12, OpenKnown: true, Participants: 2,
-		SeriesClosed: []int64{5, 0}, Answers: []counter.Answer{counter.Counted},
-	}
-	with := func(change func(*counter.Result)) counter.Result {
-		result := applied
-		change(&result)
-		return result
-	}
-	for text, want := range map[string]counter.Result{
-		"applied 10 12 0 c 2 5 0":  applied,
-		"applied 10 12 0 c 2 5 -":  applied,
-		"repeated 10 12 0 c 2 5 0": with(func(r *counter.Result) { r.Outcome = counter.Repeated }),
-		"applied 10 12 1 c 2 5 0":  with(func(r *counter.Result) { r.First = true }),
-		"applied 10 12 0 o 2 5 0":  with(func(r *counter.Result) { r.Answers = []counter.Answer{counter.StillOpen} }),
-		"applied 10 12 0 n 2 5 0":  with(func(r *counter.Result) { r.Answers = []counter.Answer{counter.NotCounted} }),
-		"applied 10 12 0 u 2 5 0":  with(func(r *counter.Result) { r.Answers = []counter.Answer{counter.Unknowable} }),
-		"applied 10 12 0 c - 5 0":  with(func(r *counter.Result) { r.Participants = 0 }),
-		"applied 10 - 0 c 2 5 0":   with(func(r *counter.Result) { r.Open, r.OpenKnown = 0, false }),
-		"applied - 12 0 c": with(func(r *counter.Result) {
-			r.Known, r.Closed, r.Participants, r.SeriesClosed = false, 0, 0, nil
-		}),
-		"applied 99999999999999999999 12 0 c 2 5 0": with(func(r *counter.Result) {
-			r.Known, r.Closed, r.Participants, r.SeriesClosed = false, 0, 0, nil
-		}),
-		"applied -9223372036854775808 9223372036854775807 0 c 2 -5 0": with(func(r *counter.Result) {
-			r.Closed, r.Open, r.SeriesClosed = math.MinInt64, math.MaxInt64, []int64{-5, 0}
-		}),
-		"applied 10 12 0 c 2 5 0\n1 ERR hash value is not an integer": with(func(r *counter.Result) {
-			r.Failed = []counter.Failure{{Index: 1, Err: errors.New("ERR hash value is not an integer")}}
-		}),
-		"refused":                {Outcome: counter.Refused, Time: clock},
-		"used":                   {Outcome: counter.Used, Time: clock},
-		"fenced":                 {Outcome: counter.Fenced, Time: clock},
-		"late":                   {Outcome: counter.Late, Time: clock},
-		"failed WRONGTYPE a key": {Outcome: counter.NotApplied, Time: clock, Err: errors.New("WRONGTYPE a key")},
-		"lost NOPERM a key":      {Outcome: counter.Lost, Time: clock, Err: errors.New("NOPERM a key")},
-	} {
-		t.Run(text, func(t *testing.T) {
-			store, _ := stubbed(t, func([]string) string { return reply(text) })
-			assert.Equal(t, want, flush(t, store, share())[0])
-		})
-	}
-}
-
-// Others panicked on a reply of another type: B49 in the cases.
-func TestAMalformedAnswerIsUnknown(t *testing.T) {
-	good := "applied 10 12 0 c 2 5 0"
-	tests := map[string]string{
-		"an int":                ":1\r\n",
-		"a double":              ",3.5\r\n",
-		"a boolean":             "#t\r\n",
-		"a big number":          "(3492890328409238509324850943850943825024385\r\n",
-		"a verbatim string":     "=15\r\ntxt:Some string\r\n",
-		"nil":                   "$-1\r\n",
-		"a RESP3 nil":           "_\r\n",
-		"a nil array":           "*-1\r\n",
-		"an empty array":        "*0\r\n",
-		"a short array":         "*1\r\n" + resptest.Bulk("1800000000123456"),
-		"a long array":          reply(good, good),
-		"a map":                 "%1\r\n+a\r\n+b\r\n",
-		"a map of arrays":       "%1\r\n*1\r\n+a\r\n+b\r\n",
-		"a set":                 "~2\r\n" + resptest.Bulk("x") + resptest.Bulk(good),
-		"no time":               resptest.Array(resptest.Bulk(""), resptest.Bulk(good)),
-		"time zero":             resptest.Array(":0\r\n", resptest.Bulk(good)),
-		"time before 1970":      resptest.Array(resptest.Bulk("-5"), resptest.Bulk(good)),
-		"a nil time":            resptest.Array("$-1\r\n", resptest.Bulk(good)),
-		"a double as time":      resptest.Array(",3.5\r\n", resptest.Bulk(good)),
-		"an int as share":       resptest.Array(resptest.Bulk("5"), ":1\r\n"),
-		"nil as share":          resptest.Array(resptest.Bulk("5"), "$-1\r\n"),
-		"an array as share":     resptest.Array(resptest.Bulk("5"), resptest.Array(resptest.Bulk(good))),
-		"an error as share":     resptest.Array(resptest.Bulk("5"), "-WRONGTYPE Operation\r\n"),
-		"a string":              resptest.Bulk(good),
-		"nothing as share":      reply(""),
-		"an unknown word":       reply("ok"),
-		"a word too many":       reply(good + " 7"),
-		"a word too few":        reply("applied 10 12 0 c 2 5"),
-		"two words too few":     reply("applied 10 12 0 c 2"),
-		"no parts":              reply("applied 10 12 0 c"),
-		"no answers":            reply("applied 10 12 0 - 2 5 0"),
-		"too many answers":      reply("applied 10 12 0 cc 2 5 0"),
-		"an unknown answer":     reply("applied 10 12 0 x 2 5 0"),
-		"neither first nor not": reply("applied 10 12 2 c 2 5 0"),
-		"only applied":          reply("applied"),
-		"used, and more":        reply("used 1"),
-		"late, and lines":       reply("late\n0 why"),
-		"failure out of range":  reply(good + "\n2 why"),
-		"failure below range":   reply(good + "\n-1 why"),
-		"failure of nothing":    reply(good + "\nwhy"),
-	}
-	for name, answer := range tests {
-		for _, protocol := range []int{2, 3} {
-			t.Run(fmt.Sprint(name, " in RESP", protocol), func(t *testing.T) {
-				server := resptest.New(func([]string) string { return answer })
-				options := server.Options()
-				options.Protocol = protocol
-				client := redis.NewClient(options)
-				defer client.Close()
-				defer server.Stop()
-				store, err := counter.NewStore(client)
-				require.NoError(t, err)
-
-				result := flush(t, store, share())[0]
-				assert.Equal(t, counter.Unknown, result.Outcome)
-				require.Error(t, result.Err)
-				assert.Nil(t, result.SeriesClosed)
-				assert.Nil(t, result.Answers)
-				assert.Equal(t, 1, server.Calls("evalsha"))
-				assert.Zero(t, server.Calls("eval"))
-
-				_, err = store.Probe(t.Context(), "", "p:", "n")
-				if name != "a set" && name != "an unknown word" && !strings.Contains(answer, "\r\n$") {
-					require.Error(t, err)
-				}
-			})
-		}
-	}
-}
-
-func TestAMalformedShareHarmsNoOther(t *testing.T) {
-	store, _ := stubbed(t, func([]string) string { return reply("used", "nonsense", "late") })
-	results := flush(t, store, share(), share(), share())
-	assert.Equal(t, counter.Used, results[0].Outcome)
-	assert.Equal(t, counter.Unknown, results[1].Outcome)
-	assert.Equal(t, counter.Late, results[2].Outcome)
-}
-
-func TestTimeMayBeANumber(t *testing.T) {
-	store, _ := stubbed(t, func([]string) string { return resptest.Array(":5\r\n", resptest.Bulk("used")) })
-	assert.Equal(t, counter.Result{Outcome: counter.Used, Time: 5}, flush(t, store, share())[0])
 }
 
 // Another library sent again after any error: B04 in the cases. What is proven not
@@ -395,52 +229,6 @@ func TestNoConnectionIsNotApplied(t *testing.T) {
 	require.ErrorContains(t, err, "no network")
 }
 
-func TestCallsAreBounded(t *testing.T) {
-	var calls []int
-	store, _ := stubbed(t, func(args []string) string {
-		cells := 0
-		for _, arg := range args {
-			if strings.HasPrefix(arg, "add ") {
-				cells++
-			}
-		}
-		calls = append(calls, cells)
-		answers := make([]string, cells)
-		for i := range answers {
-			answers[i] = "used"
-		}
-		return reply(answers...)
-	})
-	one := func(i int, series ...string) counter.Share {
-		return counter.Share{Name: fmt.Sprint(i), Interval: 100, Seq: 3, Series: series, Amounts: make([]int64, len(series))}
-	}
-	var many, long []counter.Share
-	for i := range 1001 {
-		many = append(many, one(i%10))
-	}
-	for i := range 9 {
-		long = append(long, one(i, strings.Repeat("x", 10_000)))
-	}
-	for name, tt := range map[string]struct {
-		shares []counter.Share
-		want   []int
-	}{
-		"by counters":      {many, []int{500, 500, 1}},
-		"by series":        {append(wide(2), one(1), one(2)), []int{1, 1, 2}},
-		"by bytes":         {long, []int{6, 3}},
-		"all in one":       {many[:500], []int{500}},
-		"more than a call": {[]counter.Share{one(1), one(2, make([]string, 600)...), one(3)}, []int{1, 1, 1}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			calls = nil
-			for _, result := range flush(t, store, tt.shares...) {
-				require.Equal(t, counter.Used, result.Outcome)
-			}
-			assert.Equal(t, tt.want, calls)
-		})
-	}
-}
-
 func TestProbe(t *testing.T) {
 	var got []string
 	answer := ""
@@ -458,6 +246,12 @@ func TestProbe(t *testing.T) {
 	_, err = store.Probe(t.Context(), "", "p:", "n")
 	require.ErrorContains(t, err, `not permitted to run incrby, pexpire on the keys "p:{n}:*"`)
 	require.ErrorContains(t, err, "~p:{*}:* +evalsha")
+
+	for _, malformed := range []string{":1\r\n", "$-1\r\n", "*0\r\n", reply(), reply("", ""), resptest.Array(":1\r\n", ":1\r\n"), resptest.Array("$-1\r\n", "$-1\r\n")} {
+		answer = malformed
+		_, err = store.Probe(t.Context(), "", "p:", "n")
+		require.Error(t, err, malformed)
+	}
 
 	answer = "-READONLY You can't write against a read only replica.\r\n"
 	_, err = store.Probe(t.Context(), "", "p:", "n")

@@ -171,19 +171,11 @@ func (f *fixture) lose(rdb redis.UniversalClient, shares []counter.Share, proxy 
 	assert.Positive(f, injected.Hits())
 	assert.LessOrEqual(f, calls(), len(shares), "sent once")
 
-	// The server ran what had reached it, once.
-	for i := range shares {
-		shares[i].Seq, shares[i].Mode = 3, counter.ModeAdd
-		shares[i].Questions = nil
-		f.name = shares[i].Name
-		total := f.total(f.n)
-		assert.Contains(f, []string{"5", ""}, total)
-		result := f.one(shares[i])
-		if total == "" { // it was pipelined behind the lost one
-			assert.Equal(f, counter.Applied, result.Outcome)
-		} else {
-			assert.Equal(f, counter.Used, result.Outcome)
-		}
+	// The server has run what reached it, or will: once. A share of its own tells.
+	for _, share := range shares {
+		share.Seq = 3
+		assert.Contains(f, []counter.Outcome{counter.Used, counter.Applied}, f.one(share).Outcome)
+		f.name = share.Name
 		assert.Equal(f, "5", f.total(f.n))
 	}
 }

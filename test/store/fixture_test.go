@@ -1,7 +1,7 @@
 package store
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -116,7 +116,7 @@ func (f *fixture) hashKey(n int64) string  { return f.totalKey(n) + ":by" }
 func (f *fixture) total(n int64) string {
 	f.Helper()
 	value, err := f.rdb.Get(f.Context(), f.totalKey(n)).Result()
-	if err != redis.Nil {
+	if !errors.Is(err, redis.Nil) {
 		require.NoError(f, err)
 	}
 	return value
@@ -151,8 +151,7 @@ func (f *fixture) setList(key string) {
 // keys returns the keys of the fixture.
 func (f *fixture) keys() []string {
 	f.Helper()
-	// Not f.Context: it has ended in Cleanup.
-	keys, err := f.rdb.Keys(context.Background(), f.prefix+"*").Result()
+	keys, err := f.rdb.Keys(f.Context(), f.prefix+"*").Result()
 	require.NoError(f, err)
 	return keys
 }
@@ -171,7 +170,7 @@ func (f *fixture) wantLife(intervals int, key string) {
 func (f *fixture) wantAllMortal() {
 	f.Helper()
 	for _, key := range f.keys() {
-		life, err := f.rdb.PTTL(context.Background(), key).Result()
+		life, err := f.rdb.PTTL(f.Context(), key).Result()
 		require.NoError(f, err)
 		assert.Positive(f, life, "%s has no TTL", key)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,14 +153,50 @@ func TestEvictionPolicy(t *testing.T) {
 	assert.Empty(t, got)
 }
 
-// Others failed at a few thousand arguments of one script: B50 in the cases.
+// Others failed at a few thousand arguments of one script: B50 in the cases. A call
+// blocks the server, so it must be short; on a loaded machine the server itself may
+// be kept waiting, so one quiet flush is enough.
 func TestTenThousandSeries(t *testing.T) {
-	const series, limit = 10_000, 50 * time.Millisecond
+	const limit = 50 * time.Millisecond
 	f, server := onServer(t)
+	f.one(f.add(1, 0)) // the script is known
 	calls := proxied(t, f, server)
+	var slow []redis.SlowLog
+	for try := range 5 {
+		f.name = fmt.Sprint("n", try)
+		shares := f.manySeries(10_000)
+		f.set("slowlog-log-slower-than", itoa(limit.Microseconds()))
+		before := calls()
+		results := f.flush(shares...)
+		assert.Equal(t, len(shares), calls()-before)
+		f.set("slowlog-log-slower-than", "-1")
+		f.wantManySeries(shares, results)
+
+		slow = nil
+		entries, err := f.rdb.SlowLogGet(t.Context(), -1).Result()
+		require.NoError(t, err)
+		for _, entry := range entries {
+			if strings.HasPrefix(strings.ToLower(entry.Args[0]), "eval") {
+				entry.Args = entry.Args[:1]
+				slow = append(slow, entry)
+			}
+		}
+		if len(slow) == 0 {
+			return
+		}
+		require.NoError(t, f.rdb.SlowLogReset(t.Context()).Err())
+	}
+	t.Errorf("calls of more than %v in each of 5 flushes, in the last: %v", limit, slow)
+}
+
+// manySeries returns the shares of a counter with so many series, which all have
+// counted before. The i-th adds i+1.
+func (f *fixture) manySeries(series int64) []counter.Share {
+	f.Helper()
 	f.setTotal(f.n-1, "1")
 	var shares []counter.Share
-	for i := range int64(series) {
+	var pairs []string
+	for i := range series {
 		if i%499 == 0 {
 			share := f.add(i+1, 0)
 			share.Batch = len(shares)
@@ -167,40 +204,32 @@ func TestTenThousandSeries(t *testing.T) {
 		}
 		share := &shares[len(shares)-1]
 		field := fmt.Sprintf(`http.route="/items/%d",http.status=200`, i)
-		f.setHash(f.n-1, field, itoa(1<<53+i))
 		share.Series = append(share.Series, field)
 		share.Amounts = append(share.Amounts, i+1)
 		share.Amount += i + 1
+		pairs = append(pairs, field, itoa(1<<53+i))
 	}
-	f.one(f.add(1<<40, 0)) // the script is known
-	require.NoError(t, f.rdb.Del(t.Context(), f.hashKey(f.n), f.totalKey(f.n)).Err())
-	f.set("slowlog-log-slower-than", itoa(limit.Microseconds()))
-	before := calls()
+	f.setHash(f.n-1, pairs...)
+	return shares
+}
 
-	at := int64(0)
-	for i, result := range f.flush(shares...) {
-		require.Equal(t, counter.Applied, result.Outcome, result.Err)
-		require.Empty(t, result.Failed)
-		for j, closed := range result.SeriesClosed {
-			require.Equal(t, 1<<53+at, closed, "share %d, series %d", i, j)
-			at++
-		}
-	}
-	assert.EqualValues(t, series, at)
-	assert.Equal(t, len(shares), calls()-before)
-	assert.Equal(t, itoa(series*(series+1)/2), f.total(f.n))
+// wantManySeries checks that all is stored and was read.
+func (f *fixture) wantManySeries(shares []counter.Share, results []counter.Result) {
+	f.Helper()
 	stored := f.hash(f.n)
-	assert.Len(t, stored, series+len(shares)+1)
-	for _, share := range shares {
-		for i, field := range share.Series {
-			require.Equal(t, itoa(share.Amounts[i]), stored[field])
+	i := int64(0)
+	for s, share := range shares {
+		require.Equal(f, counter.Applied, results[s].Outcome, results[s].Err)
+		require.Empty(f, results[s].Failed)
+		require.Len(f, results[s].SeriesClosed, len(share.Series))
+		for j, field := range share.Series {
+			require.Equal(f, 1<<53+i, results[s].SeriesClosed[j], field)
+			require.Equal(f, itoa(i+1), stored[field], field)
+			i++
 		}
 	}
-	slow, err := f.rdb.SlowLogGet(t.Context(), -1).Result()
-	require.NoError(t, err)
-	for _, entry := range slow {
-		assert.NotContains(t, entry.Args[0], "eval", "%v on the server", entry.Duration)
-	}
+	assert.Equal(f, itoa(i*(i+1)/2), f.total(f.n))
+	assert.Len(f, stored, int(i)+len(shares)+1)
 }
 
 func TestTenThousandCounters(t *testing.T) {
