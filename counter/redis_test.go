@@ -29,11 +29,13 @@ func reply(shares ...string) string {
 }
 
 // stubbed is a store on a server that answers scripts thus.
-func stubbed(t *testing.T, answer func(args []string) string) (counter.Store, *resptest.Server) {
+func stubbed(t *testing.T, answer func(args []string) string, set ...func(*redis.Options)) (counter.Store, *resptest.Server) {
 	t.Helper()
 	server := resptest.New(answer)
 	options := server.Options()
-	options.ReadTimeout = 100 * time.Millisecond
+	for _, set := range set {
+		set(options)
+	}
 	client := redis.NewClient(options)
 	t.Cleanup(func() {
 		_ = client.Close()
@@ -160,6 +162,10 @@ func TestALostAnswerIsUnknownAndSentOnce(t *testing.T) {
 						return answer
 					}
 					return reply("used")
+				}, func(o *redis.Options) {
+					if answer == resptest.Hang {
+						o.ReadTimeout = 100 * time.Millisecond
+					}
 				})
 				for _, result := range flush(t, store, wide(calls)...) {
 					assert.Equal(t, counter.Unknown, result.Outcome)
