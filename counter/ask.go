@@ -42,7 +42,7 @@ func lostError(lost int64) error {
 	if lost == 0 {
 		return nil
 	}
-	return fmt.Errorf("comcount: closed with an amount of %d that is not known to have arrived", lost)
+	return fmt.Errorf("counter: closed with an amount of %d that is not known to have arrived", lost)
 }
 
 // closeCounter closes a counter, and with a grand total its parts. It returns
@@ -83,7 +83,7 @@ func (e *engine) ask(ctx context.Context, a *ask) error {
 	case <-e.done:
 		return ErrClosed
 	case <-ctx.Done():
-		return fmt.Errorf("comcount: not all that was counted is settled yet: %w", context.Cause(ctx))
+		return fmt.Errorf("counter: not all that was counted is settled yet: %w", context.Cause(ctx))
 	}
 }
 

@@ -82,9 +82,9 @@ func decodeTime(part any) (ServerTime, error) {
 
 func malformed(answer any) error {
 	if err, ok := answer.(error); ok {
-		return fmt.Errorf("comcount: malformed answer: %w", err)
+		return fmt.Errorf("counter: malformed answer: %w", err)
 	}
-	return fmt.Errorf("comcount: malformed answer: %.100q", fmt.Sprint(answer))
+	return fmt.Errorf("counter: malformed answer: %.100q", fmt.Sprint(answer))
 }
 
 // decodeShare reads the answer to one share. Closed is for its series.

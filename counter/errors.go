@@ -4,4 +4,4 @@ import "errors"
 
 // ErrClosed is returned by Flush after Close or Shutdown, and where a group is
 // asked for a counter that was closed.
-var ErrClosed = errors.New("comcount: closed")
+var ErrClosed = errors.New("counter: closed")

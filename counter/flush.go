@@ -160,7 +160,7 @@ func (l *loop) flush(c *call) {
 func (l *loop) flushed(c *call, results []Result) {
 	ln := c.lane
 	if len(results) != len(c.shares) {
-		err := fmt.Errorf("comcount: the store answered %d of %d shares", len(results), len(c.shares))
+		err := fmt.Errorf("counter: the store answered %d of %d shares", len(results), len(c.shares))
 		results = make([]Result, len(c.shares))
 		for i := range results {
 			results[i].Err = err

@@ -114,7 +114,7 @@ func (g *Group) Drain(ctx context.Context) error {
 		select {
 		case <-l.done:
 		case <-ctx.Done():
-			return fmt.Errorf("comcount: an OnTick function has not returned: %w", context.Cause(ctx))
+			return fmt.Errorf("counter: an OnTick function has not returned: %w", context.Cause(ctx))
 		}
 	}
 	return nil

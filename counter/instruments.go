@@ -40,7 +40,7 @@ type instruments struct {
 // counter that is exported: its sum must not fall.
 func (g *Group) RegisterInstruments(mp metric.MeterProvider) error {
 	if mp == nil {
-		return errors.New("comcount: RegisterInstruments got a nil MeterProvider")
+		return errors.New("counter: RegisterInstruments got a nil MeterProvider")
 	}
 	in := &instruments{
 		meter: mp.Meter(scope), prefix: g.prefix, limit: g.config.maxSeries, report: g.report,

@@ -57,10 +57,10 @@ func (c config) validate() (errs []error) {
 		errs = append(errs, err)
 	}
 	if c.carry < 0 || c.carry > maxCarry {
-		errs = append(errs, fmt.Errorf("comcount: carry is %d, want 0 to %d: how often an amount may be sent again", c.carry, maxCarry))
+		errs = append(errs, fmt.Errorf("counter: carry is %d, want 0 to %d: how often an amount may be sent again", c.carry, maxCarry))
 	}
 	if c.maxSeries < 0 {
-		errs = append(errs, fmt.Errorf("comcount: max series is %d, want 0 or more: how many attribute sets a group keeps", c.maxSeries))
+		errs = append(errs, fmt.Errorf("counter: max series is %d, want 0 or more: how many attribute sets a group keeps", c.maxSeries))
 	}
 	return errs
 }

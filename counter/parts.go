@@ -35,7 +35,7 @@ type partsReader interface {
 func (c *Counter) Parts(ctx context.Context, interval int64, limit int) ([]Part, error) {
 	store, ok := c.group.store.(partsReader)
 	if !ok {
-		return nil, errors.New("comcount: the store cannot read the parts of a total")
+		return nil, errors.New("counter: the store cannot read the parts of a total")
 	}
 	return store.Parts(ctx, c.key.prefix, c.key.name, interval, limit)
 }
@@ -49,7 +49,7 @@ func (s *redisStore) Parts(ctx context.Context, prefix, name string, interval in
 	for cursor := uint64(0); len(parts) < limit; {
 		pairs, next, err := s.rdb.HScan(ctx, key, cursor, "*", page).Result()
 		if err != nil {
-			return nil, fmt.Errorf("comcount: the parts of counter %q cannot be read: %w", name, err)
+			return nil, fmt.Errorf("counter: the parts of counter %q cannot be read: %w", name, err)
 		}
 		for i := 0; i+1 < len(pairs) && len(parts) < limit; i += 2 {
 			part, ok := readPart(pairs[i], pairs[i+1])

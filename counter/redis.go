@@ -48,14 +48,14 @@ var _ evictionPolicy = (*redisStore)(nil)
 // redis.AutoPipeliner.
 func NewStore(rdb redis.UniversalClient) (Store, error) {
 	if isNil(rdb) {
-		return nil, errors.New("comcount: the Redis client is nil")
+		return nil, errors.New("counter: the Redis client is nil")
 	}
 	switch rdb.(type) {
 	case interface{ SetAddrs(map[string]string) }: // also what embeds a Ring
-		return nil, errors.New("comcount: redis.Ring is not supported: when it moves keys to another server, " +
+		return nil, errors.New("counter: redis.Ring is not supported: when it moves keys to another server, " +
 			"what it has counted there is split; use redis.Client or redis.ClusterClient")
 	case *redis.AutoPipeliner:
-		return nil, errors.New("comcount: redis.AutoPipeliner is not supported: it sends in batches with other commands, " +
+		return nil, errors.New("counter: redis.AutoPipeliner is not supported: it sends in batches with other commands, " +
 			"and a flush must be sent at most once; use the client that it was made from")
 	}
 	cluster, _ := rdb.(masterFinder)
@@ -80,7 +80,7 @@ func (s *redisStore) Server(ctx context.Context, _, name string) (string, error)
 	}
 	master, err := s.cluster.MasterForKey(ctx, hashTag(name))
 	if err != nil {
-		return "", fmt.Errorf("comcount: the server of counter %q is not known: %w", name, err)
+		return "", fmt.Errorf("counter: the server of counter %q is not known: %w", name, err)
 	}
 	return master.Options().Addr, nil
 }
@@ -93,14 +93,14 @@ func (s *redisStore) Probe(ctx context.Context, _, prefix, name string) (ServerT
 	keys := []string{totalKey(prefix, name, 0), partsKey(prefix, name, 0)}
 	reply, err := flushScript.Run(ctx, s.rdb, keys).Reply()
 	if err != nil {
-		return 0, fmt.Errorf("comcount: cannot use Redis for counter %q: %w", name, err)
+		return 0, fmt.Errorf("counter: cannot use Redis for counter %q: %w", name, err)
 	}
 	time, denied, err := decodeProbe(reply)
 	if err != nil {
 		return 0, err
 	}
 	if denied != "" {
-		return 0, fmt.Errorf("comcount: the Redis user is not permitted to run %s on the keys %q; it needs: ~%s{*}:* %s",
+		return 0, fmt.Errorf("counter: the Redis user is not permitted to run %s on the keys %q; it needs: ~%s{*}:* %s",
 			strings.ReplaceAll(strings.ToLower(denied), " ", ", "), prefix+hashTag(name)+":*", prefix, rights)
 	}
 	return time, nil

@@ -47,7 +47,7 @@ func newReporter(cfg config) (*reporter, error) {
 		metric.WithDescription("Steps back of the store's clock that were seen."))
 	for _, err := range errs {
 		if err != nil {
-			return nil, fmt.Errorf("comcount: own telemetry: %w", err)
+			return nil, fmt.Errorf("counter: own telemetry: %w", err)
 		}
 	}
 	return r, nil

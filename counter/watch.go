@@ -38,7 +38,7 @@ type watch struct {
 // counter or its group ends the watch.
 func (c *Counter) Watch(high, low int64, fn func(t Total, over bool)) (stop func()) {
 	if low > high {
-		panic(fmt.Sprintf("comcount: Watch of %q with low %d above high %d: want low <= high", c.key.name, low, high))
+		panic(fmt.Sprintf("counter: Watch of %q with low %d above high %d: want low <= high", c.key.name, low, high))
 	}
 	w := &watch{counter: c, high: high, low: low, fn: fn, changed: make(chan struct{}, 1), stop: make(chan struct{})}
 	c.watches.add(w)
