@@ -48,7 +48,6 @@ type cell struct {
 	taken   int64 // how much of counted has been taken
 	settled int64 // how much need not be kept any more; of a grand total: with its parts
 	idle    int   // ticks without use
-	ended   bool  // closed on its own
 }
 
 func newAccount(grand *Counter, carry int) *account {

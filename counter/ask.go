@@ -232,7 +232,7 @@ func (l *loop) giveUp(b *batch) (lost int64) {
 	lost = l.reportLosses(b)
 	for _, c := range b.cells {
 		v := unknown
-		v.settled = (*c.view.Load()).settled // what is lost stays in the local count
+		v.settled = c.view.Load().settled // what is lost stays in the local count
 		c.view.Store(&v)
 		c.cell.batch = nil
 		l.report.series.Add(l.ctx, -1)

@@ -257,8 +257,7 @@ func (l *loop) refreshViews(ln *lane) {
 func (l *loop) restIdle(ln *lane) {
 	for _, a := range slices.Clone(ln.accounts) {
 		for _, b := range a.batches {
-			for i := len(b.cells) - 1; i >= 0; i-- {
-				c := b.cells[i]
+			for _, c := range slices.Backward(b.cells) {
 				if c.used() {
 					c.cell.idle = 0
 				} else {

@@ -62,7 +62,6 @@ type cluster struct {
 	log    *lossLog
 	groups []*Group
 	added  map[string]int64
-	fault  string
 	seen   map[string]int
 
 	started int

@@ -119,7 +119,7 @@ func TestEveryIntervalHasItsContribution(t *testing.T) {
 				byN := m.byInterval("c")
 				first, last := slices.Min(slices.Collect(maps.Keys(byN))), slices.Max(slices.Collect(maps.Keys(byN)))
 				assert.GreaterOrEqual(t, len(byN), 600)
-				assert.EqualValues(t, last-first+1, len(byN), "no interval between the first and the last is without us")
+				assert.Len(t, byN, int(last-first+1), "no interval between the first and the last is without us")
 				for n, v := range byN {
 					if n > first+1 { // the first tick need not be at the phase
 						assert.InDelta(t, 10, v, 1, "interval %d", n)
