@@ -48,6 +48,7 @@ type cell struct {
 	taken   int64 // how much of counted has been taken
 	settled int64 // how much need not be kept any more; of a grand total: with its parts
 	idle    int   // ticks without use
+	ended   bool  // closed on its own; of a part: under the group's lock
 }
 
 func newAccount(grand *Counter, carry int) *account {

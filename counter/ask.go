@@ -51,11 +51,18 @@ func (e *engine) closeCounter(c *Counter) (lost int64) {
 	if c.excess {
 		return 0 // it keeps nothing
 	}
-	closed := e.registry.end(c)
+	closed := slices.DeleteFunc(e.registry.end(c), func(c *Counter) bool { return c.ended.Swap(true) })
 	for _, c := range closed {
-		c.ended.Store(true)
 		c.called.Store(true) // never taken up again
 		c.watches.end()
+	}
+	if running, _ := e.state(); !running {
+		for _, c := range closed {
+			if fresh := c.end(); c != c.grand {
+				c.grand.parts.Add(-fresh) // added this very moment: as if after Close
+			}
+		}
+		return 0
 	}
 	// The loop answers at once.
 	a := &ask{end: closed}
@@ -201,28 +208,49 @@ func (l *loop) part(ln *lane) {
 // endCounter gives up what is kept of a counter that was closed on its own. A
 // grand total takes its whole account along.
 func (l *loop) endCounter(c *Counter) (lost int64) {
-	b := c.cell.batch
-	if b == nil {
+	if c != c.grand {
+		return l.endPart(c)
+	}
+	c.cell.ended = true
+	a := l.accounts[c.key]
+	if a == nil {
 		return 0
 	}
-	if c != c.grand {
-		b.ledger.forget(c.cell.index, c.counted.Load()-c.cell.taken)
-		c.cell.taken = c.counted.Load()
-		lost = l.reportLosses(b)
-		b.show(func(int, *view) {})
-		v := unknown
-		v.settled = c.cell.settled
-		c.view.Store(&v)
-		c.cell.idle = idleIntervals // leaves with the next tick that keeps nothing
-		return lost
-	}
-	a := l.accounts[c.key]
 	for _, b := range a.batches {
 		lost += l.giveUp(b)
 	}
 	a.lane.remove(a)
 	delete(l.accounts, c.key)
 	l.report.stopped(c.key)
+	return lost
+}
+
+// endPart gives up what is kept of a part. Its cell stays until nothing is out any
+// more, with another counter in it that nobody adds to.
+func (l *loop) endPart(c *Counter) (lost int64) {
+	if c.grand.ended.Load() {
+		return 0 // it goes with its grand total
+	}
+	fresh := c.end()
+	if c.cell.batch == nil && fresh == 0 {
+		return 0
+	}
+	b, i := l.takeUp(c), c.cell.index
+	b.ledger.forget(i, fresh)
+	lost = l.reportLosses(b)
+	b.settle()
+	v := unknown
+	v.settled = c.cell.settled
+	c.view.Store(&v)
+
+	rest := newCounter(c.group, c.key, c.attrs)
+	rest.grand, rest.place = c.grand, c.place
+	rest.ended.Store(true)
+	rest.called.Store(true)
+	rest.cell = cell{batch: b, index: i, idle: idleIntervals}
+	b.cells[i] = rest
+	c.cell.batch = nil
+	b.show(func(int, *view) {})
 	return lost
 }
 

@@ -97,18 +97,47 @@ func (c *Counter) Add(n int64) int64 {
 	}
 	v := c.view.Load()
 	if !v.awake {
-		c.asleep(n)
+		c.asleep()
 	}
 	return v.count(buffer - v.settled)
 }
 
 // asleep sees to an amount that no tick is going to take.
-func (c *Counter) asleep(n int64) {
-	if c.ended.Load() && c.grand != c {
-		c.grand.parts.Add(-n) // a part that was closed counts for itself only
+func (c *Counter) asleep() {
+	if !c.ended.Load() || c.grand == c {
+		c.wakeUp()
 		return
 	}
-	c.wakeUp()
+	c.apart()
+}
+
+// end has a part that was closed count for itself only. It returns what it counted
+// that no tick has taken.
+func (c *Counter) end() (fresh int64) {
+	c.group.mu.Lock()
+	defer c.group.mu.Unlock()
+	v := unknown
+	v.settled = c.cell.settled
+	// First this, then what was counted: an Add that is not among it finds the
+	// counter asleep, and comes to apart.
+	c.view.Store(&v)
+	fresh = c.counted.Load() - c.cell.taken
+	c.cell.taken += fresh
+	c.cell.ended = true
+	return fresh
+}
+
+// apart takes what a part counted since its end out of its grand total. It reports
+// whether it has come to its end.
+func (c *Counter) apart() bool {
+	c.group.mu.Lock()
+	defer c.group.mu.Unlock()
+	if c.cell.ended && c != c.grand {
+		n := c.counted.Load() - c.cell.taken
+		c.cell.taken += n
+		c.grand.parts.Add(-n)
+	}
+	return c.cell.ended
 }
 
 // passed reports whether adding n gave a sum that wrapped around.

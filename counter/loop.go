@@ -116,21 +116,27 @@ func (l *loop) next() time.Duration {
 func (l *loop) admit(woken []*Counter) {
 	changed := map[*batch]bool{}
 	for _, c := range woken {
-		if c.ended.Load() {
+		if c.ended.Load() && c.apart() {
 			continue
 		}
-		a := l.account(c.grand)
-		if c != c.grand && c.cell.batch == nil {
-			a.join(c, l.config.carry)
-			l.registry.awake(c)
-			l.report.series.Add(l.ctx, 1)
-		}
+		l.takeUp(c)
 		c.cell.idle = 0
 		changed[c.cell.batch] = true
 	}
 	for b := range changed {
 		b.show(func(int, *view) {})
 	}
+}
+
+// takeUp sees to it that a counter has a place in a batch.
+func (l *loop) takeUp(c *Counter) *batch {
+	a := l.account(c.grand)
+	if c.cell.batch == nil {
+		a.join(c, l.config.carry)
+		l.registry.awake(c)
+		l.report.series.Add(l.ctx, 1)
+	}
+	return c.cell.batch
 }
 
 // account returns the account of a grand total, opened if there is none.
