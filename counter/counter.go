@@ -94,6 +94,10 @@ func (c *Counter) Add(n int64) int64 {
 			return c.undo(&c.grand.parts, n)
 		}
 		buffer = c.counted.Add(n)
+		if passed(buffer, n) { // others' negative amounts kept the grand total low
+			c.counted.Add(-n)
+			return c.undo(&c.grand.parts, n)
+		}
 	}
 	v := c.view.Load()
 	if !v.awake {
