@@ -21,9 +21,13 @@ type FloatCounter struct {
 	remainder atomic.Uint64 // float64 bits, of a unit
 }
 
-// rounding forgives what a decimal fraction loses in binary: 0.3 is meant to be
-// 300,000 units, not 299,999.99999999997.
-const rounding = 1e-9
+// What a decimal fraction loses or gains in binary is not taken for a remainder:
+// 0.29 is meant to be 290,000 units, also where the product is a little off. It is
+// off by up to two parts in 2^53, and by as much again with each remainder.
+const (
+	noise      = 1e-12 // of a unit
+	noiseParts = 4e-16 // of the sum
+)
 
 // Add counts x, which must be finite and not negative; else it is dropped and
 // reported, as is an amount that would pass int64 units. It never waits and
@@ -44,8 +48,12 @@ func (c *FloatCounter) whole(x float64) int64 {
 	for {
 		old := c.remainder.Load()
 		sum := x + math.Float64frombits(old)
-		whole := math.Floor(sum + sum*rounding)
-		if c.remainder.CompareAndSwap(old, math.Float64bits(sum-whole)) {
+		whole, rest := math.Round(sum), 0.0
+		if math.Abs(sum-whole) > noise+noiseParts*sum {
+			whole = math.Floor(sum)
+			rest = sum - whole
+		}
+		if c.remainder.CompareAndSwap(old, math.Float64bits(rest)) {
 			return int64(whole)
 		}
 	}
