@@ -19,7 +19,7 @@ import (
 func TestB16CommandsOnTheWire(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client()
-	lines := monitor(t, server, func() {
+	lines := monitorKeys(t, server, "b16:", func() {
 		c := open(t, client, "b16", exact.TTL(time.Minute), exact.Max(5))
 		for range 7 {
 			_, _ = c.Add(t.Context(), "k", 1, exact.ID("x"))
@@ -52,8 +52,8 @@ func TestB16CommandsOnTheWire(t *testing.T) {
 	require.Greater(t, inScripts, 40)
 }
 
-// monitor returns what MONITOR shows of what do does with keys of "b16".
-func monitor(t *testing.T, server *redistest.Server, do func()) (about []string) {
+// monitorKeys returns what MONITOR shows of what do does with keys of this prefix.
+func monitorKeys(t *testing.T, server *redistest.Server, prefix string, do func()) (about []string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Addr)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func monitor(t *testing.T, server *redistest.Server, do func()) (about []string)
 		switch {
 		case strings.Contains(lines.Text(), end):
 			return about
-		case strings.Contains(lines.Text(), "b16:"):
+		case strings.Contains(lines.Text(), prefix):
 			about = append(about, lines.Text())
 		}
 	}
