@@ -21,6 +21,7 @@ import (
 
 // "One slot per key, so that a big set spreads over a cluster."
 func TestKeysSpreadOverACluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
 	c := open(t, cluster.Client(), "spread")
 	owners := map[int]int{}
@@ -38,14 +39,15 @@ func TestKeysSpreadOverACluster(t *testing.T) {
 // Each add during a resharding is counted once or refused: MOVED, ASK and TRYAGAIN
 // prove that a command was not executed.
 func TestAddsWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2)
 	for name, opts := range map[string][]exact.Option{
 		"plain": nil, "script": {exact.TTL(time.Hour)}, "flush": {exact.FlushEvery(20 * time.Millisecond)},
 		"replicas": {exact.WaitReplicas(1, time.Millisecond)}, // none has one: every add ends in ErrNotReplicated
 	} {
 		t.Run(name, func(t *testing.T) {
-			cluster := redistest.StartCluster(t, 2)
 			c := open(t, cluster.Client(), "moving", opts...)
-			key := cluster.NameOn(0, "k")
+			key := cluster.NameOn(0, name)
 			var added atomic.Int64
 			ctx, stop := context.WithCancel(t.Context())
 			var wg sync.WaitGroup
@@ -88,6 +90,7 @@ func TestAddsWhileASlotMoves(t *testing.T) {
 
 // A count is read from its primary, also by clients that prefer replicas.
 func TestGetAsksThePrimary(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	replica := replicaOf(t, cluster.Nodes[0]).Client()
 	here := cluster.NameOn(0, "k")
@@ -138,6 +141,7 @@ func replicaOf(t *testing.T, node *redistest.Node) *redistest.Server {
 
 // A node that stalls delays no batch of another's keys for longer than a flush.
 func TestStalledNodeKeepsNoOtherKeysFromBeingWritten(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	client := cluster.Client(func(o *redis.ClusterOptions) { o.ReadTimeout = 200 * time.Millisecond })
 	c := open(t, client, "stalled", exact.FlushEvery(20*time.Millisecond))

@@ -73,6 +73,7 @@ func (n network) count() func() int {
 // "Our own sends are never repeated by the client library; a lost reply returns
 // ErrUnknown." After it the count holds the add or not, never twice.
 func TestB01AddWithoutAnswerIsSentOnceAndUnknown(t *testing.T) {
+	t.Parallel()
 	modes := map[string][]exact.Option{"plain": nil, "script": {exact.TTL(time.Hour), exact.Max(1000)}}
 	faults := []struct {
 		fault redistest.Fault
@@ -105,6 +106,7 @@ func TestB01AddWithoutAnswerIsSentOnceAndUnknown(t *testing.T) {
 
 // "A repeat returns the stored result and adds nothing."
 func TestAddWithIDIsRepeatedUntilThereIsAnAnswer(t *testing.T) {
+	t.Parallel()
 	networks(t, func(t *testing.T, n network) {
 		c := n.open(t, "repeat", exact.TTL(time.Hour), exact.Max(1_000_000))
 		heal := n.inject(redistest.Fault{Kind: redistest.Close, Match: adding, Probability: 0.3, Seed: 1})
@@ -313,6 +315,7 @@ func TestGetIsRepeated(t *testing.T) {
 // "It is repeated until it lands and lands once, through restarts of Redis and
 // lost replies." Every kind of fault at once, and SCRIPT FLUSH.
 func TestFlushEveryThroughFaults(t *testing.T) {
+	t.Parallel()
 	networks(t, func(t *testing.T, n network) {
 		const writers, keys = 3, 20
 		for i, kind := range []redistest.Kind{redistest.Close, redistest.Drop, redistest.Stall, redistest.Late, redistest.Repeat} {
@@ -331,7 +334,7 @@ func TestFlushEveryThroughFaults(t *testing.T) {
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
-		require.NoError(t, n.rdb.ScriptFlush(t.Context()).Err())
+		redistest.Eventually(t, 30*time.Second, func() error { return n.rdb.ScriptFlush(t.Context()).Err() })
 		for key, n := range want {
 			mustAdd(t, all[0], key, n)
 			want[key] += n
@@ -347,8 +350,11 @@ func TestFlushEveryThroughFaults(t *testing.T) {
 		// What is late or repeated arrives within its delay.
 		time.Sleep(600 * time.Millisecond)
 		for key, count := range want {
-			n.holds(t, strconv.FormatInt(count, 10), n.key("faults", key))
+			// Connections that stall still do.
+			redistest.Eventually(t, 30*time.Second, func() error {
+				got, err := n.rdb.Get(t.Context(), n.key("faults", key)).Int64()
+				return errors.Join(err, equal(count, got))
+			})
 		}
 	})
 }
-

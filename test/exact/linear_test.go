@@ -59,6 +59,7 @@ func TestLinearizableWithLostAnswers(t *testing.T) {
 
 // The same through restarts of a server that keeps what it has answered.
 func TestLinearizableThroughRestarts(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {

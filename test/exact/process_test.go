@@ -22,6 +22,7 @@ var (
 // (appendonly, fsync always): final = sum accepted minus at most what the killed
 // ones had accepted since their last confirmed batch; never more."
 func TestKilledProcessesLoseAtMostTheirLastBatch(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	proxy := redistest.NewProxy(t, server.Addr)
 	for i, kind := range []redistest.Kind{redistest.Close, redistest.Drop, redistest.Stall, redistest.Late, redistest.Repeat} {
@@ -92,6 +93,7 @@ func TestKilledProcessesLoseAtMostTheirLastBatch(t *testing.T) {
 // B16: processes that are killed, and connections cut in the middle of a command,
 // leave no key without its TTL, markers and ids included.
 func TestB16KilledProcessesLeaveNoImmortalKeys(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.NewProxy(t, server.Addr)
 	for i, f := range []redistest.Fault{{Kind: redistest.CutRequest, Bytes: 150}, {Kind: redistest.CutReply, Bytes: 3}} {

@@ -17,6 +17,7 @@ import (
 // "Sentinel failover: never more, equality only for adds acknowledged with
 // WaitReplicas(1)."
 func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
 	s := redistest.StartSentinel(t, 1)
 	client := s.Client()
 	plain := open(t, client, "plain")

@@ -13,6 +13,7 @@ import (
 
 // B34, on every kind of server. The caller's keys share the add's slot.
 func TestB34Transactions(t *testing.T) {
+	t.Parallel()
 	places(t, func(t *testing.T, at place) {
 		ctx := t.Context()
 		s, u := at.prefix+"s:{k}", at.prefix+"u:{k}"
@@ -95,6 +96,7 @@ func TestB34Transactions(t *testing.T) {
 }
 
 func TestB34DifferentSlotsFailBeforeAnythingIsSent(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartProxiedCluster(t, 2)
 	client := cluster.Client()
 	c := open(t, client, "tx")
@@ -118,6 +120,7 @@ func TestB34DifferentSlotsFailBeforeAnythingIsSent(t *testing.T) {
 }
 
 func TestB34TransactionWithoutAnswerIsSentOnce(t *testing.T) {
+	t.Parallel()
 	networks(t, func(t *testing.T, n network) {
 		c := n.open(t, "tx")
 		mustAdd(t, c, "warm", 1)
@@ -137,6 +140,7 @@ func TestB34TransactionWithoutAnswerIsSentOnce(t *testing.T) {
 
 // A transaction follows a slot that has moved.
 func TestTransactionAfterASlotHasMoved(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
 	client := cluster.Client()
 	c := open(t, client, "tx")
