@@ -114,6 +114,18 @@ const rights = "+evalsha +eval +time +get +incrby +pexpire +hget +hmget +hset +h
 func (s *redisStore) Flush(ctx context.Context, flush *Flush) []Result {
 	results := make([]Result, len(flush.Shares))
 	calls := s.calls(flush.Shares)
+	if alone := s.send(ctx, flush, calls, results); len(alone) > 0 {
+		s.send(ctx, flush, alone, results)
+	}
+	if s.cluster != nil {
+		s.moved(ctx, flush, results)
+	}
+	return results
+}
+
+// send makes calls in one round trip. One whose user may not touch one of the keys
+// was not executed, for none of its counters; it returns a call for each of them.
+func (s *redisStore) send(ctx context.Context, flush *Flush, calls []scriptCall, results []Result) (alone []scriptCall) {
 	cmds := make([]*script.Cmd, len(calls))
 	for i, call := range calls {
 		keys, args := encode(flush, flush.Shares[call.from:call.to])
@@ -125,12 +137,19 @@ func (s *redisStore) Flush(ctx context.Context, flush *Flush) []Result {
 		flushScript.RunAll(ctx, s.rdb, cmds)
 	}
 	for i, call := range calls {
-		decode(cmds[i], flush.Shares[call.from:call.to], results[call.from:call.to])
+		shares := flush.Shares[call.from:call.to]
+		decode(cmds[i], shares, results[call.from:call.to])
+		if deniesKey(cmds[i]) && !shares[0].sameCounter(&shares[len(shares)-1]) {
+			alone = append(alone, call.apart(flush.Shares)...)
+		}
 	}
-	if s.cluster != nil {
-		s.moved(ctx, flush, results)
-	}
-	return results
+	return alone
+}
+
+// deniesKey reports whether the call was not executed since one of its keys is not
+// permitted.
+func deniesKey(cmd *script.Cmd) bool {
+	return cmd.NotExecuted() && redis.HasErrorPrefix(cmd.Err(), "NOPERM ") && strings.Contains(cmd.Err().Error(), " key")
 }
 
 // moved notes which counters another server holds by now.
@@ -161,6 +180,18 @@ func (s *redisStore) calls(shares []Share) []scriptCall {
 		}
 		calls[len(calls)-1].to = i + 1
 		cells, bytes = cells+c, bytes+b
+	}
+	return calls
+}
+
+// apart splits a call by its counters.
+func (c scriptCall) apart(shares []Share) []scriptCall {
+	var calls []scriptCall
+	for i := c.from; i < c.to; i++ {
+		if i == c.from || !shares[i].sameCounter(&shares[i-1]) {
+			calls = append(calls, scriptCall{from: i})
+		}
+		calls[len(calls)-1].to = i + 1
 	}
 	return calls
 }

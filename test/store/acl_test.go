@@ -196,6 +196,39 @@ func TestKeysOutsideOfTheRights(t *testing.T) {
 	assert.Empty(t, f.keys())
 }
 
+// A server refuses a whole call for one key. The other counters of the call must not
+// suffer.
+func TestOneCountersKeysOutsideOfTheRights(t *testing.T) {
+	server := redistest.Start(t)
+	admin := server.Client()
+	f := newFixture(t, admin)
+	change := user(t, admin, f.prefix, rights...)
+	change("resetkeys", "~"+f.prefix+"{a*}:*")
+	store, err := counter.NewStore(server.Client(asUser))
+	require.NoError(t, err)
+	f.store = store
+
+	var shares []counter.Share
+	for i, name := range []string{"a1", "b", "a2", "a2", "c"} {
+		share := f.add(int64(i+1), 7)
+		share.Name = name
+		shares = append(shares, share)
+	}
+	shares[3].Batch = 1
+	var outcomes []counter.Outcome
+	for _, result := range f.flush(shares...) {
+		outcomes = append(outcomes, result.Outcome)
+		if result.Outcome == counter.NotApplied {
+			assert.ErrorContains(t, result.Err, "NOPERM")
+		}
+	}
+	const yes, no = counter.Applied, counter.NotApplied
+	assert.Equal(t, []counter.Outcome{yes, no, yes, yes, no}, outcomes)
+	assert.Len(t, f.keys(), 4)
+	f.name = "a2"
+	assert.Equal(t, "14", f.total(f.n))
+}
+
 func TestRightsThatSufficeInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
