@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -129,24 +130,30 @@ type losses struct {
 	slog.Handler
 	mu    sync.Mutex
 	total int64
-	why   map[string]int64
+	why   map[string]int64 // by error; 0 for errors without a loss
+	of    map[string]int64 // by counter
 }
 
-func newLosses() *losses { return &losses{Handler: slog.DiscardHandler, why: map[string]int64{}} }
+func newLosses() *losses {
+	return &losses{Handler: slog.DiscardHandler, why: map[string]int64{}, of: map[string]int64{}}
+}
 
 func (l *losses) Enabled(context.Context, slog.Level) bool { return true }
 
 func (l *losses) Handle(_ context.Context, r slog.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var why string
+	var why, name string
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
+		case "name":
+			name = a.Value.String()
 		case "error":
 			why = a.Value.String()
 		case "dropped":
 			l.total += a.Value.Int64()
 			l.why[why] += a.Value.Int64()
+			l.of[name] += a.Value.Int64()
 		}
 		return true
 	})
@@ -157,6 +164,25 @@ func (l *losses) sum() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.total
+}
+
+// by returns what a counter's losses add up to.
+func (l *losses) by(name string) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of[name]
+}
+
+// told reports whether an error with this text was logged.
+func (l *losses) told(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for why := range l.why {
+		if strings.Contains(why, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // participants are groups with one counter each, that all count on the same.
