@@ -218,6 +218,24 @@ func TestB39DeltaStartTimesMeanNothing(t *testing.T) {
 	})
 }
 
+// What a count connector sends for configs/sampling-budget.yaml: one delta sum for
+// each resource whose spans it saw, with the spans' own times.
+func TestSpanCountsOfACountConnector(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		c := f.start(emit(EmitAll), configured(func(c *config.Config) { c.Group = "gateway" }))
+		for i := range 5 {
+			c.consume(o.New().
+				Resource(map[string]any{"service.name": "a"}).Delta("trace.span.count", o.Point{Start: 50 - i, At: 60 - i, Value: 7}).
+				Resource(map[string]any{"service.name": "b"}).Delta("trace.span.count", o.Point{Start: 55, At: 56, Value: 3}).MD)
+		}
+		time.Sleep(3 * time.Second)
+		assert.EqualValues(t, 50, f.truth("gateway:", "trace.span.count"))
+		require.NotEmpty(t, c.gauges())
+		assert.Equal(t, "trace.span.count.group", c.gauges()[0].name)
+		assert.EqualValues(t, 50, c.gauges()[0].value)
+	})
+}
+
 func TestB41ReadOnlyDataIsNotTouched(t *testing.T) {
 	inFleet(t, func(f *fleet) {
 		c := f.start(configured(func(c *config.Config) {
