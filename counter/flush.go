@@ -45,8 +45,9 @@ func (l *loop) lookup(ln *lane) {
 
 // found moves accounts to the lanes of their servers.
 func (l *loop) found(c *call, servers []string, failed error) {
-	c.lane.failed = failed != nil
+	c.lane.failed = false
 	if failed != nil {
+		l.failed(c)
 		l.reportFailure(c.accounts, failed)
 		return
 	}
@@ -82,8 +83,9 @@ func (l *loop) probe(ln *lane) {
 			policy, _ = p.EvictionPolicy(ctx, key.prefix, key.name)
 		}
 		return func(l *loop, c *call) {
-			ln.failed = err != nil
+			ln.failed = false
 			if err != nil {
+				l.failed(c)
 				ln.policy = looked
 				ln.rotate() // it may be this counter's keys only
 				l.reportFailure(c.accounts, err)

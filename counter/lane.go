@@ -36,6 +36,7 @@ type call struct {
 	deadline time.Duration
 	highest  ServerTime // the latest time known as it left
 	late     bool       // it was given up before it answered
+	waited   bool       // a tick has passed meanwhile
 
 	accounts []*account // of a lookup or probe
 

@@ -192,17 +192,10 @@ func (l *loop) prepare(ln *lane) {
 func (l *loop) tick(ln *lane) {
 	ln.preparing = false
 	switch {
-	case ln.call != nil, ln.failed && !ln.clock.known:
-		// Nothing can leave. That counts as a try, see ledger.wait.
-		ln.eachBatch(func(b *batch) {
-			b.ledger.wait(b.count())
-			l.reportLosses(b)
-			b.show(func(int, *view) {})
-		})
-		l.report.skipped.Add(l.ctx, 1)
-	}
-	switch {
-	case ln.call != nil, len(ln.accounts) == 0:
+	case ln.call != nil:
+		ln.call.waited = true
+		l.wait(ln)
+	case len(ln.accounts) == 0:
 	case ln == l.lobby:
 		l.lookup(ln)
 	case !ln.clock.known:
@@ -217,11 +210,33 @@ func (l *loop) tick(ln *lane) {
 	ln.schedule(l.now, l.interval)
 }
 
+// wait lets a tick pass with which nothing could leave. That counts as a try, see
+// ledger.wait.
+func (l *loop) wait(ln *lane) {
+	ln.eachBatch(func(b *batch) {
+		b.ledger.wait(b.count())
+		l.reportLosses(b)
+		b.show(func(int, *view) {})
+	})
+	l.report.skipped.Add(l.ctx, 1)
+}
+
+// failed notes that a call that had to come before a flush brought nothing.
+func (l *loop) failed(c *call) {
+	c.lane.failed = true
+	if !c.late && !c.waited {
+		l.wait(c.lane)
+	}
+}
+
 // abandon gives up waiting for the call in the air. Its outcome is unknown; if
 // it answers after all, the answer is used.
 func (l *loop) abandon(ln *lane) {
 	ln.hanging, ln.call = ln.call, nil
 	ln.failed = true
+	if len(ln.hanging.batches) == 0 {
+		l.failed(ln.hanging)
+	}
 	for i, b := range ln.hanging.batches {
 		if ln.hanging.shares[i].Mode != ModeRead && b.ledger.air != nil { // else closed meanwhile
 			b.ledger.abandon()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,10 +21,21 @@ type memStore struct {
 	seen   map[memKey]int64
 	first  map[memKey]string
 	calls  int
-	shares []Share // that were carried out, in their order
+	runs   []memRun // of shares, in their order
 
 	// fault is asked for each flush, before it is carried out.
 	fault func(f *Flush) memFault
+	down  error // what a probe answers
+}
+
+// memRun is what became of a share in the store.
+type memRun struct {
+	Share
+	participant string
+	at          ServerTime
+	local       time.Time
+	outcome     Outcome
+	answers     []Answer
 }
 
 type memKey struct {
@@ -44,6 +56,7 @@ type memFault struct {
 	loseReply     bool
 	err           error // proven not applied
 	hang          chan struct{}
+	again         time.Duration // when the same flush comes a second time
 }
 
 var errLost = errors.New("EOF")
@@ -63,6 +76,12 @@ func (m *memStore) setFault(fault func(*Flush) memFault) {
 	m.fault = fault
 }
 
+func (m *memStore) setDown(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.down = err
+}
+
 func (m *memStore) step(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +94,7 @@ func (m *memStore) Probe(context.Context, string, string, string) (ServerTime, e
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calls++
-	return m.now(), nil
+	return m.now(), m.down
 }
 
 func (m *memStore) Flush(_ context.Context, f *Flush) []Result {
@@ -91,16 +110,20 @@ func (m *memStore) Flush(_ context.Context, f *Flush) []Result {
 		<-fault.hang
 	}
 	results := make([]Result, len(f.Shares))
-	for i := range f.Shares {
+	for i, share := range slices.Clone(f.Shares) {
 		switch {
 		case fault.err != nil:
 			results[i] = Result{Outcome: NotApplied, Err: fault.err}
 		case fault.loseRequest:
 			results[i].Err = errLost
 		default:
-			m.mu.Lock()
-			results[i] = m.apply(f, &f.Shares[i])
-			m.mu.Unlock()
+			results[i] = m.run(f, share)
+			if fault.again > 0 {
+				go func() {
+					time.Sleep(fault.again)
+					m.run(f, share)
+				}()
+			}
 			if fault.loseReply {
 				results[i] = Result{Err: errLost}
 			}
@@ -110,8 +133,15 @@ func (m *memStore) Flush(_ context.Context, f *Flush) []Result {
 	return results
 }
 
+func (m *memStore) run(f *Flush, s Share) Result {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.apply(f, &s)
+	m.runs = append(m.runs, memRun{s, f.Participant, r.Time, time.Now(), r.Outcome, r.Answers})
+	return r
+}
+
 func (m *memStore) apply(f *Flush, s *Share) Result {
-	m.shares = append(m.shares, *s)
 	now := m.now()
 	n := now.interval(f.Interval)
 	key := memKey{s.Prefix, s.Name, s.Interval}
@@ -205,10 +235,18 @@ func (m *memStore) answer(f *Flush, s *Share, q Question, now ServerTime) Answer
 	return NotCounted
 }
 
-func (m *memStore) sent() []Share {
+// sent returns the shares that were carried out.
+func (m *memStore) sent() (shares []Share) {
+	for _, r := range m.ran() {
+		shares = append(shares, r.Share)
+	}
+	return shares
+}
+
+func (m *memStore) ran() []memRun {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.shares
+	return slices.Clone(m.runs)
 }
 
 func (m *memStore) callCount() int {
