@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +19,15 @@ import (
 	"github.com/otelcomcount/otelcomcount/test/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" { // see child
+		if err := beChild(); err != nil {
+			fmt.Println(err)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // record follows a counter's totals on the server, past the life of its keys: it
 // reads each interval's total once the interval is over.
@@ -173,6 +182,13 @@ func (l *losses) by(name string) int64 {
 	return l.of[name]
 }
 
+// because returns what was lost for a reason.
+func (l *losses) because(why string) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.why[why]
+}
+
 // told reports whether an error with this text was logged.
 func (l *losses) told(text string) bool {
 	l.mu.Lock()
@@ -221,6 +237,13 @@ func (p *participants) count(t *testing.T, enough func() bool) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
+}
+
+// countFor is count for some intervals.
+func (p *participants) countFor(t *testing.T, intervals int, interval time.Duration) {
+	t.Helper()
+	until := time.Now().Add(time.Duration(intervals) * interval)
+	p.count(t, func() bool { return time.Now().After(until) })
 }
 
 func (p *participants) flush(t *testing.T) {

@@ -212,7 +212,7 @@ func TestB11_OutOfMemory(t *testing.T) {
 // Everything works with exactly the rights that the documentation lists. Without one
 // of them nothing is counted, and no storm of attempts follows.
 func TestB54_RightsThatAreTakenAway(t *testing.T) {
-	for _, right := range []string{"incrby", "pexpire", "hset", "hget", "evalsha"} {
+	for _, right := range []string{"incrby", "pexpire", "hget"} {
 		t.Run(right, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, asApp)
