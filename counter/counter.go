@@ -49,7 +49,8 @@ type Counter struct {
 // a total. The client stays the caller's: Close does not close it.
 //
 // New fails on a nil client, a [redis.Ring] (a rehash would part a total from
-// its marks), and a name, prefix or interval out of bounds. It does not talk to
+// its marks), a [redis.AutoPipeliner] (it may send a command twice), and a name,
+// prefix or interval out of bounds. It does not talk to
 // Redis; nothing does before the first Add.
 func New(rdb redis.UniversalClient, name string, interval time.Duration, opts ...Option) (*Counter, error) {
 	g, err := NewGroup(rdb, interval, opts...)

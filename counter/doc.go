@@ -15,9 +15,12 @@
 //
 // Count = max(Closed, Buffer). Closed is the group's total over the last closed
 // interval; Buffer is what this participant counted and does not yet know to have
-// arrived. Both are lower bounds of what the group counts now, and the larger is
-// the closer one. Count is made for thresholds: every unit in it was really
-// counted, and is in it once. While Closed is not known, Count is Buffer: before
+// arrived. Neither says more than was counted, and the larger is the closer one.
+// Count is made for thresholds: every unit in it was really counted, is in it
+// once, and was counted within the last 2 + carry intervals ([WithCarry]). Mostly
+// that is the closed interval; while Redis cannot be reached, Buffer holds several,
+// and a threshold for one interval may be crossed by ordinary traffic. Where that
+// matters, look at Closed and Known of [Total]. While Closed is not known, Count is Buffer: before
 // the first answer, when the interval before has no total, when nothing has
 // refreshed it for two intervals, and after Close. [Total] tells what Count is
 // made from.
@@ -53,9 +56,10 @@
 //
 // # Logs
 //
-// With [WithLogger]; the counter's name is in every message.
+// With [WithLogger]; every message has a name: the counter's, or the callback's.
 //
 //	error  flush failed              error, dropped
+//	error  amount dropped            error, dropped
 //	error  callback panicked         panic
 //	warn   total went stale          after
 //	warn   server clock stepped back
@@ -65,8 +69,9 @@
 //	info   counter stopped
 //	debug  flush completed           interval, amount, count
 //
-// An error that stays the same is logged once until it changes; losses are
-// logged each time.
+// A flush that failed with dropped 0 has lost nothing yet; one that goes on failing
+// the same way is logged once. An amount dropped is one that is none (NaN, a
+// negative one of a float counter) or does not fit. Losses are logged each time.
 //
 // # Metrics
 //

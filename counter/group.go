@@ -144,13 +144,13 @@ func (g *Group) WithPrefix(prefix string) (*Group, error) {
 // Flush waits until all that was counted in the group before the call is
 // settled. See [Counter.Flush].
 func (g *Group) Flush(ctx context.Context) error {
-	g.hooks.run(g.report)
+	g.hooks.runWithin(ctx, g.report)
 	return g.flush(ctx, nil)
 }
 
 // Shutdown sends what is left and closes the group. See [Counter.Shutdown].
 func (g *Group) Shutdown(ctx context.Context) error {
-	g.hooks.run(g.report)
+	g.hooks.runWithin(ctx, g.report)
 	err := g.part(ctx, nil)
 	g.Close()
 	if errors.Is(err, ErrClosed) {

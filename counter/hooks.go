@@ -123,7 +123,8 @@ func (g *Group) Drain(ctx context.Context) error {
 // BeforeTick has fn called before a tick takes what was counted, so that a
 // source that is read rather than told can be read just in time. It runs outside
 // the loop; a tick waits for it for at most a quarter of an interval. Flush and
-// Shutdown of the group call it too, and wait for it. Calls may overlap.
+// Shutdown of the group call it too, and wait for it as long as their context
+// allows. Calls may overlap.
 func (g *Group) BeforeTick(fn func()) (stop func()) {
 	h := &g.hooks
 	h.mu.Lock()
@@ -164,6 +165,23 @@ func (h *hooks) run(report *reporter) {
 			}()
 			(*fn)()
 		}()
+	}
+}
+
+// runWithin is run, for as long as ctx allows: a function that takes longer ends by
+// itself.
+func (h *hooks) runWithin(ctx context.Context, report *reporter) {
+	if len(h.preparers()) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h.run(report)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
 }
 

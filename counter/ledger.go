@@ -1,6 +1,9 @@
 package counter
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A ledger keeps the books of one batch: which amounts wait, which are in the
 // air, and which are set aside because nobody knows what became of them. It
@@ -184,14 +187,14 @@ func (l *ledger) resolve(f flight, outcome Outcome, failed []int) {
 }
 
 // setAside keeps a flight to ask about it, unless it left before a step back
-// that was followed: its interval will not be over for long.
+// that was followed: its interval is still long from over.
 func (l *ledger) setAside(f flight) {
 	if f.interval > l.spent {
 		l.lose(lostUnknown, f.amounts.sum())
 		return
 	}
 	l.aside = append(l.aside, f)
-	slices.SortFunc(l.aside, func(a, b flight) int { return int(a.seq - b.seq) })
+	slices.SortFunc(l.aside, func(a, b flight) int { return cmp.Compare(a.seq, b.seq) })
 }
 
 // questions asks about everything set aside whose interval comes before the

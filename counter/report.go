@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -63,8 +64,10 @@ func (r *reporter) debugs() (on bool) {
 	return r.logger.Enabled(context.Background(), slog.LevelDebug)
 }
 
-// name is the attribute that every message has.
-func (k seriesKey) attr() slog.Attr { return slog.String("name", k.name) }
+// attr is the attribute that every message has: the counter's name.
+func (k seriesKey) attr() slog.Attr {
+	return slog.String("name", strings.TrimSuffix(k.name, floatSuffix))
+}
 
 func (r *reporter) started(k seriesKey, interval time.Duration, store string) {
 	r.log(slog.LevelInfo, "counter started", k.attr(), slog.Duration("interval", interval), slog.String("prefix", k.prefix), slog.String("store", store))
@@ -78,6 +81,10 @@ func (r *reporter) failed(k seriesKey, err string, dropped int64) {
 
 func (r *reporter) lost(k seriesKey, why reason, dropped int64) {
 	r.dropped.Add(context.Background(), dropped, metric.WithAttributes(attribute.String("reason", string(why))))
+	if why == lostInvalid || why == lostOverflow {
+		r.log(slog.LevelError, "amount dropped", k.attr(), slog.String("error", string(why)), slog.Int64("dropped", dropped))
+		return
+	}
 	r.failed(k, string(why), dropped)
 }
 
