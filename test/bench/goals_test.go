@@ -31,6 +31,7 @@ func groups() []Group {
 	return []Group{
 		{Name: "add", Rows: counterRows},
 		{Name: "flush", Rows: flushRows},
+		{Name: "exact", Rows: exactRows},
 		{Name: "coverage", Rows: coverageRows},
 		{Name: "otelcol", Rows: otelcolRows},
 	}
