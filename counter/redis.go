@@ -123,8 +123,8 @@ func (s *redisStore) Flush(ctx context.Context, flush *Flush) []Result {
 	return results
 }
 
-// send makes calls in one round trip. One whose user may not touch one of the keys
-// was not executed, for none of its counters; it returns a call for each of them.
+// send makes calls in one round trip. For those that were refused for what is in
+// them together, it returns a call for each of their counters.
 func (s *redisStore) send(ctx context.Context, flush *Flush, calls []scriptCall, results []Result) (alone []scriptCall) {
 	cmds := make([]*script.Cmd, len(calls))
 	for i, call := range calls {
@@ -139,17 +139,22 @@ func (s *redisStore) send(ctx context.Context, flush *Flush, calls []scriptCall,
 	for i, call := range calls {
 		shares := flush.Shares[call.from:call.to]
 		decode(cmds[i], shares, results[call.from:call.to])
-		if deniesKey(cmds[i]) && !shares[0].sameCounter(&shares[len(shares)-1]) {
+		if refusedTogether(cmds[i]) && !shares[0].sameCounter(&shares[len(shares)-1]) {
 			alone = append(alone, call.apart(flush.Shares)...)
 		}
 	}
 	return alone
 }
 
-// deniesKey reports whether the call was not executed since one of its keys is not
-// permitted.
-func deniesKey(cmd *script.Cmd) bool {
-	return cmd.NotExecuted() && redis.HasErrorPrefix(cmd.Err(), "NOPERM ") && strings.Contains(cmd.Err().Error(), " key")
+// refusedTogether reports whether a call was not executed, for none of its counters,
+// since the user may not touch the keys of one, or since their keys have several
+// slots: a cluster behind a client that does not show it.
+func refusedTogether(cmd *script.Cmd) bool {
+	if !cmd.NotExecuted() {
+		return false
+	}
+	err := cmd.Err()
+	return redis.HasErrorPrefix(err, "CROSSSLOT ") || redis.HasErrorPrefix(err, "NOPERM ") && strings.Contains(err.Error(), " key")
 }
 
 // moved notes which counters another server holds by now.

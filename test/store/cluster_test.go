@@ -106,6 +106,26 @@ func TestManyCountersInACluster(t *testing.T) {
 
 // With several declared keys, some of them gone to the new server, a slot on its
 // way answers TRYAGAIN: B07 in the cases.
+// A wrapper hides that its client is one of a cluster: calls then hold counters of
+// several slots.
+func TestAClusterThatDoesNotShow(t *testing.T) {
+	t.Parallel()
+	f, client := onCluster(t, redistest.StartCluster(t, 2))
+	store, err := counter.NewStore(struct{ redis.UniversalClient }{client})
+	require.NoError(t, err)
+	f.store = store
+	var shares []counter.Share
+	for i := range int64(20) {
+		share := f.add(i+1, i+1)
+		share.Name = fmt.Sprint("n", i)
+		shares = append(shares, share)
+	}
+	for i, result := range f.flush(shares...) {
+		assert.Equal(t, counter.Applied, result.Outcome, result.Err)
+		assert.EqualValues(t, i+1, result.Open)
+	}
+}
+
 func TestASlotThatMoves(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 2)
