@@ -42,6 +42,9 @@ func (c *Counter) Watch(high, low int64, fn func(t Total, over bool)) (stop func
 	}
 	w := &watch{counter: c, high: high, low: low, fn: fn, changed: make(chan struct{}, 1), stop: make(chan struct{})}
 	c.watches.add(w)
+	if c.ended.Load() {
+		w.end() // Close may have been too early to see it
+	}
 	c.touch()
 	go w.run(max(c.group.interval/10, 10*time.Millisecond))
 	return func() {
