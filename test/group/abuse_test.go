@@ -186,6 +186,24 @@ func TestEverythingAtOnce(t *testing.T) {
 	assert.Positive(t, calls.Load())
 }
 
+// "Close of the counter or its group ends the watch", also of one that comes too late.
+func TestWatchOfAClosedCounterEnds(t *testing.T) {
+	t.Parallel()
+	g, err := counter.NewGroup(redistest.Client(t), redistest.Interval(t), counter.WithPrefix(redistest.Prefix(t)))
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	c, err := g.Counter("n")
+	require.NoError(t, err)
+	c.Add(1)
+	c.Close()
+	var called atomic.Int64
+	c.Watch(10, 10, func(counter.Total, bool) { called.Add(1) })
+	time.Sleep(redistest.Interval(t)) // longer than a watch waits before it looks
+	c.Add(100)
+	time.Sleep(redistest.Interval(t))
+	assert.Zero(t, called.Load())
+}
+
 // never is a store whose calls do not return, whatever becomes of their context.
 type never struct {
 	counter.Store
