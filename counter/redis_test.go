@@ -21,7 +21,7 @@ const clock = 1_800_000_000_123_456 // of the stub's server, in microseconds
 
 // reply is a well-formed answer to a call.
 func reply(shares ...string) string {
-	parts := []string{resptest.Bulk(fmt.Sprint(clock))}
+	parts := []string{resptest.Bulk(fmt.Sprint(int64(clock)))}
 	for _, share := range shares {
 		parts = append(parts, resptest.Bulk(share))
 	}
@@ -245,7 +245,7 @@ func TestProbe(t *testing.T) {
 	answer = reply("")
 	now, err := store.Probe(t.Context(), "", "p:", "n")
 	require.NoError(t, err)
-	assert.EqualValues(t, clock, now)
+	assert.EqualValues(t, int64(clock), now)
 	assert.Equal(t, []string{"2", "p:{n}:0", "p:{n}:0:by"}, got[2:])
 
 	answer = reply("INCRBY PEXPIRE")
