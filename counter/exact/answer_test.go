@@ -8,7 +8,11 @@ import (
 
 func TestB49AnswersOfAnyForm(t *testing.T) {
 	for _, reply := range []any{
-		nil, int64(5), 3.5, true, []any{"added", "1"}, []any{}, map[any]any{"a": 1}, []byte("added 1 2"),
+		nil, int64(5), 3.5, true,
+		[]any{"added", "1"},
+		[]any{},
+		map[any]any{"a": 1},
+		[]byte("added 1 2"),
 		"added 1 2 3 4", "added 1 9223372036854775808", "added 1.5 2", "added 1  2", "added x",
 	} {
 		_, err := parseAnswer(reply)

@@ -3,6 +3,7 @@ package exact_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 )
 
@@ -51,9 +52,9 @@ func (r *records) count(message string) int {
 }
 
 func (r *records) last(message string) map[string]any {
-	for i := len(*r.all) - 1; i >= 0; i-- {
-		if (*r.all)[i]["msg"] == message {
-			return (*r.all)[i]
+	for _, f := range slices.Backward(*r.all) {
+		if f["msg"] == message {
+			return f
 		}
 	}
 	return nil

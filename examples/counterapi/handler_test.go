@@ -79,8 +79,8 @@ func TestConflictAtTheMaximumHasTheCountInItsBody(t *testing.T) {
 	call(t, h, "POST", "/counters/a", `{"amount": 3}`)
 	status, answer, header := call(t, h, "POST", "/counters/a", "")
 	require.Equal(t, http.StatusConflict, status)
-	require.Equal(t, 3.0, answer["count"])
-	require.Equal(t, 3.0, answer["max"])
+	require.EqualValues(t, 3, answer["count"])
+	require.EqualValues(t, 3, answer["max"])
 	require.InDelta(t, 60_000, answer["resetMs"], 1000)
 	require.Equal(t, "60", header.Get("Retry-After"))
 	require.Equal(t, "the maximum is reached", answer["error"])
@@ -97,7 +97,7 @@ func TestIdempotencyKey(t *testing.T) {
 	for range 3 {
 		status, answer, _ := call(t, h, "POST", "/counters/a", `{"amount": 2}`, "Idempotency-Key", "k")
 		require.Equal(t, http.StatusOK, status)
-		require.Equal(t, 2.0, answer["count"])
+		require.EqualValues(t, 2, answer["count"])
 	}
 	status, answer, _ := call(t, h, "POST", "/counters/a", `{"amount": 3}`, "Idempotency-Key", "k")
 	require.Equal(t, http.StatusUnprocessableEntity, status)
@@ -134,7 +134,7 @@ func TestBadRequests(t *testing.T) {
 		})
 	}
 	_, answer, _ := call(t, h, "GET", "/counters/a", "")
-	require.Equal(t, 0.0, answer["count"], "none of them counted")
+	require.EqualValues(t, 0, answer["count"], "none of them counted")
 }
 
 func TestStoreThatIsAway(t *testing.T) {

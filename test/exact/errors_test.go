@@ -70,7 +70,7 @@ const rights = "~app:seats:{* +eval +evalsha +get +set +pttl +incrby +del"
 func account(t *testing.T, server *redistest.Server, rights string) *redis.Client {
 	t.Helper()
 	args := []any{"ACL", "SETUSER", "app", "reset", "on", ">secret"}
-	for _, r := range strings.Fields(rights) {
+	for r := range strings.FieldsSeq(rights) {
 		args = append(args, r)
 	}
 	require.NoError(t, server.Client().Do(t.Context(), args...).Err())

@@ -1,6 +1,7 @@
 package exact
 
 import (
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func (p place) key(name, key string) string { return p.prefix + name + ":{" + ke
 func (p place) holds(t *testing.T, want, key string) {
 	t.Helper()
 	got, err := p.rdb.Get(t.Context(), key).Result()
-	if err != redis.Nil {
+	if !errors.Is(err, redis.Nil) {
 		require.NoError(t, err)
 	}
 	require.Equal(t, want, got, key)
