@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 )
 
 // ask is what Flush, Shutdown and Close of a counter want of the loop.
@@ -14,7 +15,7 @@ type ask struct {
 	end     []*Counter      // close these instead
 	left    <-chan struct{} // closed when nobody waits any more
 	reply   chan struct{}   // closed when done
-	lost    int64           // what was given up to close
+	lost    atomic.Int64    // what was given up to close, or while a parting one waited
 
 	waiting map[*batch]int // until so many takes have been made and settled
 }
@@ -24,14 +25,16 @@ func (e *engine) flush(ctx context.Context, c *Counter) error {
 	return e.ask(ctx, &ask{counter: c})
 }
 
-// part waits until what was counted is sent and answered.
-func (e *engine) part(ctx context.Context, c *Counter) error {
-	return e.ask(ctx, &ask{counter: c, parting: true})
+// part waits until what was counted is sent and answered. The ask that it returns
+// knows what was given up instead.
+func (e *engine) part(ctx context.Context, c *Counter) (*ask, error) {
+	a := &ask{counter: c, parting: true}
+	return a, e.ask(ctx, a)
 }
 
 func (e *engine) shutdown(ctx context.Context, c *Counter) error {
-	err := e.part(ctx, c)
-	if lost := e.closeCounter(c); lost != 0 {
+	a, err := e.part(ctx, c)
+	if lost := e.closeCounter(c) + a.lost.Load(); lost != 0 {
 		return errors.Join(lostError(lost), err)
 	}
 	return nil
@@ -67,7 +70,7 @@ func (e *engine) closeCounter(c *Counter) (lost int64) {
 	// The loop answers at once.
 	a := &ask{end: closed}
 	_ = e.ask(context.Background(), a)
-	return a.lost
+	return a.lost.Load()
 }
 
 func (e *engine) ask(ctx context.Context, a *ask) error {
@@ -97,7 +100,7 @@ func (e *engine) ask(ctx context.Context, a *ask) error {
 // take notes what a caller asks, and what it has to wait for.
 func (l *loop) take(a *ask) {
 	for _, c := range a.end {
-		a.lost += l.endCounter(c)
+		a.lost.Add(l.endCounter(c))
 	}
 	if a.end != nil {
 		close(a.reply)
@@ -159,13 +162,27 @@ func (l *loop) settleAsks() {
 			close(a.reply)
 			return true
 		}
-		select {
-		case <-a.left:
-			return true
-		default:
-			return false
-		}
+		return a.gone()
 	})
+}
+
+// tellLost tells the callers who wait for a batch what it has given up.
+func (l *loop) tellLost(b *batch, lost int64) {
+	for _, a := range l.pending {
+		if _, waits := a.waiting[b]; waits && !a.gone() {
+			a.lost.Add(lost)
+		}
+	}
+}
+
+// gone reports whether the caller has left.
+func (a *ask) gone() bool {
+	select {
+	case <-a.left:
+		return true
+	default:
+		return false
+	}
 }
 
 // isAsked reports whether a caller waits for a batch.
@@ -278,5 +295,5 @@ func (l *loop) end() {
 		}
 		l.report.stopped(a.grand.key)
 	}
-	l.left = lostError(lost)
+	l.left = lost
 }

@@ -1,6 +1,8 @@
 package counter
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -97,5 +99,34 @@ func TestCloseAmidAddsLosesNothingUnreportedConcurrentSafe(t *testing.T) {
 		require.GreaterOrEqual(t, added.Load(), sure)
 		require.LessOrEqual(t, added.Load(), sure+log.losses["c"][lostUnknown])
 		g.Close()
+	}
+}
+
+// "What could not be sent, or is not known to have arrived, is lost; it is reported
+// and makes the error": also what was given up while Shutdown waited.
+func TestShutdownTellsWhatWasGivenUpMeanwhile(t *testing.T) {
+	for name, shutdown := range map[string]func(context.Context, *Group, *Counter) error{
+		"group":   func(ctx context.Context, g *Group, _ *Counter) error { return g.Shutdown(ctx) },
+		"counter": func(ctx context.Context, _ *Group, c *Counter) error { return c.Shutdown(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, m *memStore, g *Group) {
+				m.setFault(func(*Flush) memFault { return memFault{err: errors.New("dial")} })
+				c, neighbour := mustCounter(t, g, "c"), mustCounter(t, g, "neighbour")
+				neighbour.Add(0)
+				c.Add(5)
+				assert.ErrorContains(t, shutdown(context.Background(), g, c), "amount of 5 ")
+			})
+		})
+		t.Run(name+", whose context ends", func(t *testing.T) {
+			inBubble(t, func(t *testing.T, m *memStore, g *Group) {
+				m.setFault(func(*Flush) memFault { return memFault{err: errors.New("dial")} })
+				c := mustCounter(t, g, "c")
+				c.Add(5)
+				ctx, cancel := context.WithTimeout(t.Context(), second/2)
+				defer cancel()
+				assert.ErrorContains(t, shutdown(ctx, g, c), "amount of 5 ")
+			})
+		})
 	}
 }

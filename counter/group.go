@@ -42,7 +42,7 @@ type engine struct {
 	events chan func(*loop)
 	stop   chan struct{}
 	done   chan struct{}
-	left   error // what was lost at Close; set before done is closed
+	left   int64 // what was lost at Close; set before done is closed
 }
 
 // NewGroup returns a group without counters. See [New] for the arguments and
@@ -151,13 +151,13 @@ func (g *Group) Flush(ctx context.Context) error {
 // Shutdown sends what is left and closes the group. See [Counter.Shutdown].
 func (g *Group) Shutdown(ctx context.Context) error {
 	g.hooks.runWithin(ctx, g.report)
-	err := g.part(ctx, nil)
+	a, err := g.part(ctx, nil)
 	g.Close()
 	if errors.Is(err, ErrClosed) {
 		return nil
 	}
-	if g.left != nil {
-		return errors.Join(g.left, err)
+	if lost := g.left + a.lost.Load(); lost != 0 {
+		return errors.Join(lostError(lost), err)
 	}
 	return nil
 }

@@ -111,6 +111,7 @@ func (l *loop) reportLosses(b *batch) (lost int64) {
 		l.report.lost(key, loss.reason, sum)
 	}
 	b.ledger.losses = nil
+	l.tellLost(b, lost)
 	for _, c := range b.cells {
 		if c.refused.Load() != 0 {
 			l.report.lost(key, lostOverflow, c.refused.Swap(0))
