@@ -2,6 +2,7 @@ package feed
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // Config is what the options of reader and exporter set.
 type Config struct {
-	Scope         string        // of the feed's own telemetry
+	Name          string        // of the package that has the feed
 	Interval      time.Duration // of the group
 	Group         *string       // nil: after the resource's service
 	Instruments   []string      // patterns; none: all
@@ -23,15 +24,18 @@ type Config struct {
 	MaxSeries     int
 	Store         counter.Store // in place of Redis, in tests
 
-	// Ambiguous says that cumulative sums are not only those of observable
-	// counters; see Births.
+	// Ambiguous says that sums do not show by their temporality whether they are
+	// those of counters or of observable ones. Births then tells.
 	Ambiguous bool
 }
 
+// Scope is the instrumentation scope of the package's gauges and telemetry.
+func (c *Config) Scope() string { return module + "/" + c.Name }
+
 // NewConfig returns the defaults.
-func NewConfig(scope string, interval time.Duration) Config {
+func NewConfig(name string, interval time.Duration) Config {
 	return Config{
-		Scope:         scope,
+		Name:          name,
 		Interval:      interval,
 		Logger:        slog.New(slog.DiscardHandler),
 		MeterProvider: noop.NewMeterProvider(),
@@ -49,11 +53,11 @@ func (c *Config) validate() error {
 	}
 	var errs []error
 	if c.Group != nil && *c.Group == "" {
-		errs = append(errs, errors.New("comcount: group is empty, want a name"))
+		errs = append(errs, fmt.Errorf("%s: group is empty, want a name", c.Name))
 	}
 	for _, p := range c.Instruments {
 		if p == "" {
-			errs = append(errs, errors.New("comcount: instrument pattern is empty, want a name, with * and ? as wildcards"))
+			errs = append(errs, fmt.Errorf("%s: instrument pattern is empty, want a name, with * and ? as wildcards", c.Name))
 		}
 	}
 	return errors.Join(errs...)

@@ -38,8 +38,9 @@ type Feed struct {
 	instruments map[instrumentKey]*Instrument
 	ints        map[streamKey]*stream[int64]
 	floats      map[streamKey]*stream[float64]
-	room        int // for baselines
-	swept       time.Time
+	room        int       // for baselines
+	round       uint32    // how often it was swept
+	swept       time.Time // last
 }
 
 // New returns a feed to a group of its own. It does not talk to Redis.
@@ -87,6 +88,9 @@ func Aggregation(kind sdkmetric.InstrumentKind) sdkmetric.Aggregation {
 // Births is where the caller notes the SDK's questions for temporality, if it is
 // [Config.Ambiguous].
 func (f *Feed) Births() *Births { return &f.births }
+
+// Scope is the instrumentation scope for gauges.
+func (f *Feed) Scope() string { return f.config.Scope() }
 
 // BeforeTick is [counter.Group.BeforeTick] of the group.
 func (f *Feed) BeforeTick(fn func()) { f.base.BeforeTick(fn) }

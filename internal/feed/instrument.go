@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -38,11 +37,11 @@ type Instrument struct {
 	shown   atomic.Pointer[[]*counter.Counter] // the parts, for gauges
 }
 
-// series is a counter of the group and when it was last used.
+// series is a counter of the group and the round it was last used in.
 type series struct {
 	units *counter.Counter
 	float *counter.FloatCounter
-	used  time.Time
+	used  uint32
 	asked atomic.Bool // by Total, since the last sweep
 }
 
@@ -127,14 +126,14 @@ func isOverflow(set *attribute.Set) bool {
 }
 
 // sweep lets go of parts that were not used for long.
-func (in *Instrument) sweep(now, before time.Time) {
+func (in *Instrument) sweep(round uint32) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	removed := in.parts.retain(func(s *series) bool {
 		if s.asked.Load() && s.asked.Swap(false) {
-			s.used = now
+			s.used = round
 		}
-		return s.used.After(before)
+		return round-s.used <= idleRounds
 	})
 	in.stirred = in.stirred || removed > 0
 }

@@ -26,10 +26,10 @@ type report struct {
 }
 
 func newReport(cfg Config) (*report, error) {
-	dropped, err := cfg.MeterProvider.Meter(cfg.Scope).Int64Counter("comcount.input.dropped", metric.WithUnit("{amount}"),
+	dropped, err := cfg.MeterProvider.Meter(cfg.Scope()).Int64Counter("comcount.input.dropped", metric.WithUnit("{amount}"),
 		metric.WithDescription("Amounts of instruments that could not be counted, by reason."))
 	if err != nil {
-		return nil, fmt.Errorf("comcount: own telemetry: %w", err)
+		return nil, fmt.Errorf("%s: own telemetry: %w", cfg.Name, err)
 	}
 	return &report{logger: cfg.Logger, dropped: dropped}, nil
 }
@@ -59,3 +59,6 @@ func (r *report) nameless(prefix string) {
 func (r *report) foreign(prefix, other string) {
 	r.log(slog.LevelWarn, "batch of another service not counted", slog.String("prefix", prefix), slog.String("other", other))
 }
+
+// Warn tells the logger something that whoever collects has found.
+func (f *Feed) Warn(msg string, attrs ...slog.Attr) { f.report.log(slog.LevelWarn, msg, attrs...) }

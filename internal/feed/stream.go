@@ -18,8 +18,8 @@ const maxBaselines = 100_000
 // number is what an instrument counts in.
 type number interface{ int64 | float64 }
 
-// streamKey tells the cumulative sums of a batch apart. Two instruments that
-// look the same in it still have different start times.
+// streamKey tells the sums of a batch apart. Two instruments that look the same
+// in it still have different start times.
 type streamKey struct {
 	scope, version, schema  string
 	attributes              attribute.Distinct
@@ -39,16 +39,18 @@ func newStreamKey(scope *instrumentation.Scope, m *metricdata.Metrics, start tim
 	return key
 }
 
-// stream is the cumulative sums of one instrument since one start.
+// stream is the cumulative sums of one instrument since one start, or the deltas
+// of an observable one.
 type stream[N number] struct {
-	counted   bool // the first value of a series was counted since the start
+	parent    parent
 	baselines table[baseline[N]]
 }
 
 // baseline is the last value of a cumulative series.
 type baseline[N number] struct {
 	value N
-	used  time.Time
+	at    time.Time // of the point
+	used  uint32    // the round it was last observed in
 }
 
 // rise is what became of a value.
@@ -66,31 +68,42 @@ const (
 // one.
 //
 // The first value is the baseline, and a value that falls is a reset: what it has
-// reached since counts. Not so for sums that were counted: their first value
-// counts, and one that falls is a negative amount.
-func (s *stream[N]) observe(set *attribute.Set, value N, now time.Time, room int) (amount N, what rise) {
-	if f := float64(value); math.IsNaN(f) || math.IsInf(f, 0) || f < 0 && !s.counted {
+// reached since counts. Not so for sums of counters: their first value counts,
+// and one that falls is a negative amount.
+func (s *stream[N]) observe(p *metricdata.DataPoint[N], value N, round uint32, room int) (amount N, what rise) {
+	counted := s.parent == counting
+	if f := float64(value); math.IsNaN(f) || math.IsInf(f, 0) || f < 0 && !counted {
 		return value, invalid // as if it had not been observed
 	}
-	b := s.baselines.find(set)
+	b := s.baselines.find(&p.Attributes)
 	if b == nil {
 		if room <= 0 {
 			return value, homeless
 		}
-		*s.baselines.insert(*set) = baseline[N]{value: value, used: now}
-		if s.counted {
+		*s.baselines.insert(p.Attributes) = baseline[N]{value, p.Time, round}
+		if counted {
 			return value, opened
 		}
 		return 0, opened
 	}
 	last := b.value
-	b.value, b.used = value, now
+	*b = baseline[N]{value, p.Time, round}
 	switch {
 	case value == last:
 		return 0, still
-	case value < last && !s.counted:
+	case value < last && !counted:
 		return value, rose
 	default:
 		return value - last, rose
 	}
+}
+
+// whole undoes what the SDK makes of an observable counter that is asked for as
+// deltas: the difference to the value in the collection before, or the whole
+// value if there was none.
+func (s *stream[N]) whole(p *metricdata.DataPoint[N]) N {
+	if b := s.baselines.find(&p.Attributes); b != nil && b.at.Equal(p.StartTime) {
+		return b.value + p.Value
+	}
+	return p.Value
 }

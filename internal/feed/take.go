@@ -20,7 +20,6 @@ func (f *Feed) Take(batch *metricdata.ResourceMetrics) {
 	if !f.join(batch.Resource) {
 		return // reported
 	}
-	now := time.Now()
 	for i := range batch.ScopeMetrics {
 		sm := &batch.ScopeMetrics[i]
 		if own(sm.Scope.Name) {
@@ -30,13 +29,13 @@ func (f *Feed) Take(batch *metricdata.ResourceMetrics) {
 			m := &sm.Metrics[j]
 			switch sum := m.Data.(type) {
 			case metricdata.Sum[int64]:
-				take(&intake[int64]{f, &sm.Scope, m, now, f.ints, (*Instrument).addInt}, &sum)
+				take(&intake[int64]{f, &sm.Scope, m, f.ints, (*Instrument).addInt}, &sum)
 			case metricdata.Sum[float64]:
-				take(&intake[float64]{f, &sm.Scope, m, now, f.floats, (*Instrument).addFloat}, &sum)
+				take(&intake[float64]{f, &sm.Scope, m, f.floats, (*Instrument).addFloat}, &sum)
 			}
 		}
 	}
-	f.sweep(now)
+	f.sweep(time.Now())
 }
 
 // own reports whether an instrumentation scope is ours: gauges and telemetry of
@@ -51,7 +50,6 @@ type intake[N number] struct {
 	*Feed
 	scope   *instrumentation.Scope
 	metric  *metricdata.Metrics
-	now     time.Time
 	streams map[streamKey]*stream[N]
 	add     func(*Instrument, *report, *series, N)
 }
@@ -62,13 +60,13 @@ func take[N number](t *intake[N], sum *metricdata.Sum[N]) {
 	}
 	_, float := any(N(0)).(float64)
 	in := t.instrument(t.metric.Name, t.metric.Unit, float)
-	switch sum.Temporality {
-	case metricdata.DeltaTemporality:
+	switch {
+	case sum.Temporality == metricdata.CumulativeTemporality, t.observes(in, sum):
+		t.rises(in, sum)
+	case sum.Temporality == metricdata.DeltaTemporality:
 		for i := range sum.DataPoints {
 			t.count(in, &sum.DataPoints[i].Attributes, sum.DataPoints[i].Value)
 		}
-	case metricdata.CumulativeTemporality:
-		t.rises(in, sum)
 	default:
 		in.once(t.report, reasonTemporality)
 	}
@@ -81,11 +79,20 @@ func (t *intake[N]) count(in *Instrument, set *attribute.Set, amount N) {
 		return
 	}
 	s := in.part(set)
-	s.used = t.now
+	s.used = t.round
 	t.add(in, t.report, s, amount)
 }
 
-// rises counts what cumulative sums rose by.
+// observes reports whether deltas are those of an observable counter, as far as
+// can be told: if its first observation was in the first collection.
+func (t *intake[N]) observes(in *Instrument, sum *metricdata.Sum[N]) bool {
+	if !t.config.Ambiguous || sum.Temporality != metricdata.DeltaTemporality {
+		return false
+	}
+	return t.stream(in, sum, &sum.DataPoints[0]).parent == observable
+}
+
+// rises counts what sums rose by since the last time.
 func (t *intake[N]) rises(in *Instrument, sum *metricdata.Sum[N]) {
 	var start time.Time
 	var s *stream[N]
@@ -93,15 +100,19 @@ func (t *intake[N]) rises(in *Instrument, sum *metricdata.Sum[N]) {
 		p := &sum.DataPoints[i]
 		if s == nil || p.StartTime != start {
 			start = p.StartTime
-			s = t.stream(start, in.Float)
+			s = t.stream(in, sum, p)
 		}
-		if !s.counted && isOverflow(&p.Attributes) {
+		if s.parent != counting && isOverflow(&p.Attributes) {
 			// Which series are in it differs from time to time, so that its sum
 			// says nothing about what they rose by.
 			in.once(t.report, reasonOverflow)
 			continue
 		}
-		amount, what := s.observe(&p.Attributes, p.Value, t.now, t.room)
+		value := p.Value
+		if sum.Temporality == metricdata.DeltaTemporality {
+			value = s.whole(p)
+		}
+		amount, what := s.observe(p, value, t.round, t.room)
 		switch what {
 		case still:
 			continue
@@ -115,12 +126,19 @@ func (t *intake[N]) rises(in *Instrument, sum *metricdata.Sum[N]) {
 	}
 }
 
-// stream returns the metric's cumulative sums since a start.
-func (t *intake[N]) stream(start time.Time, float bool) *stream[N] {
-	key := newStreamKey(t.scope, t.metric, start, float)
+// stream returns the sums that a point belongs to.
+func (t *intake[N]) stream(in *Instrument, sum *metricdata.Sum[N], p *metricdata.DataPoint[N]) *stream[N] {
+	start := p.StartTime
+	if sum.Temporality == metricdata.DeltaTemporality {
+		start = time.Time{} // it moves on with every collection
+	}
+	key := newStreamKey(t.scope, t.metric, start, in.Float)
 	s := t.streams[key]
 	if s == nil {
-		s = &stream[N]{counted: t.config.Ambiguous && t.births.counted(start)}
+		s = &stream[N]{}
+		if t.config.Ambiguous {
+			s.parent = t.births.parent(p.StartTime)
+		}
 		t.streams[key] = s
 	}
 	return s

@@ -31,7 +31,7 @@ type watch struct {
 // instrument in units of [counter.Resolution].
 func (f *Feed) Watch(name string, high, low int64, fn func(counter.Total, bool)) (stop func()) {
 	if low > high {
-		panic(fmt.Sprintf("comcount: Watch of %q with low %d above high %d: want low <= high", name, low, high))
+		panic(fmt.Sprintf("%s: Watch of %q with low %d above high %d: want low <= high", f.config.Name, name, low, high))
 	}
 	w := &watch{high: high, low: low, fn: fn}
 	ws := &f.watches
