@@ -17,7 +17,11 @@ import (
 // and each replica knows what all of them counted.
 func Example() {
 	ctx := context.Background()
-	rdb := redis.NewClient(&redis.Options{Addr: redisAddr()})
+	server := miniredis.NewMiniRedis() // in place of your Redis
+	_ = server.Start()
+	defer server.Close()
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer rdb.Close()
 
 	r, err := reader.New(rdb, reader.WithGroup("shop"))
 	if err != nil {
@@ -25,25 +29,15 @@ func Example() {
 	}
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(r)) // before your other readers
 	defer provider.Shutdown(ctx)
-	if err := r.RegisterGauges(provider); err != nil { // http.requests.group
-		log.Fatal(err)
-	}
+	_ = r.RegisterGauges(provider) // http.requests.group, http.requests.group.series
 
-	overloaded := make(chan counter.Total)
-	stop := r.Watch("http.requests", 1000, 900, func(t counter.Total, over bool) { overloaded <- t })
+	overload := make(chan counter.Total, 1)
+	stop := r.Watch("http.requests", 1000, 900, func(t counter.Total, over bool) { overload <- t })
 	defer stop()
 
 	requests, _ := provider.Meter("shop").Int64Counter("http.requests")
 	requests.Add(ctx, 1024)
 
-	fmt.Println("shedding load at", (<-overloaded).Count, "requests")
+	fmt.Println("shedding load at", (<-overload).Count, "requests")
 	// Output: shedding load at 1024 requests
-}
-
-func redisAddr() string {
-	server, err := miniredis.Run()
-	if err != nil {
-		log.Fatal(err)
-	}
-	return server.Addr()
 }

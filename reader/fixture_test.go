@@ -2,7 +2,9 @@ package reader
 
 import (
 	"context"
+	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +20,8 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
+
+	"github.com/otelcomcount/otelcomcount/internal/bubbletest"
 )
 
 const second = time.Second
@@ -29,7 +33,7 @@ type bubble struct {
 }
 
 func inBubble(t *testing.T, test func(t *testing.T, b *bubble)) {
-	synctest.Test(t, func(t *testing.T) {
+	bubbletest.Run(t, func(t *testing.T) {
 		b := &bubble{T: t, server: miniredis.NewMiniRedis()}
 		t.Cleanup(b.server.Close)
 		test(t, b)
@@ -92,50 +96,69 @@ func (r *replica) floatCounter(name string) metric.Float64Counter {
 
 // observed is an observable counter that observes what the test sets. A missing
 // value is not observed.
-type observed struct {
+type observed[N int64 | float64] struct {
 	mu     sync.Mutex
-	values map[attribute.Set]int64
+	values map[attribute.Set]N
 	err    error
 	calls  int
 }
 
-func (r *replica) observable(name string) *observed {
-	o := &observed{values: map[attribute.Set]int64{}}
+func (r *replica) observable(name string) *observed[int64] {
+	o := &observed[int64]{values: map[attribute.Set]int64{}}
 	_, err := r.meter.Int64ObservableCounter(name, metric.WithInt64Callback(func(_ context.Context, obs metric.Int64Observer) error {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.calls++
-		for set, v := range o.values {
-			obs.Observe(v, metric.WithAttributeSet(set))
-		}
-		return o.err
+		return o.each(func(v int64, set metric.ObserveOption) { obs.Observe(v, set) })
 	}))
 	require.NoError(r, err)
 	return o
 }
 
-func (o *observed) set(v int64, attrs ...attribute.KeyValue) {
+func (r *replica) floatObservable(name string) *observed[float64] {
+	o := &observed[float64]{values: map[attribute.Set]float64{}}
+	_, err := r.meter.Float64ObservableCounter(name, metric.WithFloat64Callback(func(_ context.Context, obs metric.Float64Observer) error {
+		return o.each(func(v float64, set metric.ObserveOption) { obs.Observe(v, set) })
+	}))
+	require.NoError(r, err)
+	return o
+}
+
+func (o *observed[N]) each(observe func(N, metric.ObserveOption)) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls++
+	for set, v := range o.values {
+		observe(v, metric.WithAttributeSet(set))
+	}
+	return o.err
+}
+
+func (o *observed[N]) set(v N, attrs ...attribute.KeyValue) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.values[attribute.NewSet(attrs...)] = v
 }
 
-func (o *observed) clear() {
+func (o *observed[N]) clear() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	clear(o.values)
 }
 
-func (o *observed) count() int {
+func (o *observed[N]) count() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.calls
 }
 
-func (o *observed) fail(err error) {
+func (o *observed[N]) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.err = err
+}
+
+// flush has what was counted settled.
+func (r *replica) flush() {
+	r.Helper()
+	require.NoError(r, r.reader.ForceFlush(r.Context()))
 }
 
 // truth is what Redis holds of a counter, over all intervals.
@@ -171,6 +194,40 @@ func (b *bubble) part(name, field string) (sum int64) {
 		}
 	}
 	return sum
+}
+
+// log collects what is logged, a line for each record.
+type log struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *log) option() Option {
+	return WithLogger(slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})))
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, strings.TrimSuffix(string(p), "\n"))
+	return len(p), nil
+}
+
+// with returns the lines that hold all of these.
+func (l *log) with(parts ...string) (lines []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 // gauge collects with the replica's other reader and returns a gauge's points,

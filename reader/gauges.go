@@ -32,14 +32,14 @@ type gauges struct {
 // RegisterGauges returns [sdkmetric.ErrReaderShutdown].
 func (r *Reader) RegisterGauges(mp metric.MeterProvider) error {
 	if mp == nil {
-		return errors.New("comcount: RegisterGauges got a nil MeterProvider")
+		return errors.New("reader: RegisterGauges got a nil MeterProvider")
 	}
 	select {
 	case <-r.loop.stop:
 		return sdkmetric.ErrReaderShutdown
 	default:
 	}
-	g := &gauges{reader: r, meter: mp.Meter(scope), fresh: make(chan struct{}, 1), made: map[string]bool{}}
+	g := &gauges{reader: r, meter: mp.Meter(r.feed.Scope()), fresh: make(chan struct{}, 1), made: map[string]bool{}}
 	for {
 		before := r.gauges.Load()
 		after := append((*before)[:len(*before):len(*before)], g)

@@ -3,7 +3,6 @@ package reader
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,9 +14,6 @@ import (
 	"github.com/otelcomcount/otelcomcount/counter"
 	"github.com/otelcomcount/otelcomcount/internal/feed"
 )
-
-// scope is the instrumentation scope of the reader's gauges and telemetry.
-const scope = "github.com/otelcomcount/otelcomcount/reader"
 
 // manualReader is embedded under a name of our own: the SDK's Reader interface
 // is sealed, and through an exported field others could collect, and so take
@@ -37,9 +33,9 @@ type Reader struct {
 	interval time.Duration
 	loop     loop
 
-	shutdown sync.Once
-	done     chan struct{} // closed when Shutdown has ended
-	err      error         // of Shutdown; set before done is closed
+	down atomic.Bool   // Shutdown was called
+	done chan struct{} // closed when it has ended
+	err  error         // of Shutdown; set before done is closed
 
 	gauges atomic.Pointer[[]*gauges]
 }
@@ -53,7 +49,7 @@ var _ sdkmetric.Reader = (*Reader)(nil)
 // not talk to Redis; nothing does before something was counted. A reader must be
 // shut down, be it registered or not: it has a goroutine.
 func New(rdb redis.UniversalClient, opts ...Option) (*Reader, error) {
-	cfg := feed.NewConfig(scope, defaultInterval)
+	cfg := feed.NewConfig("reader", defaultInterval)
 	for _, o := range opts {
 		if o != nil {
 			o.apply(&cfg)
@@ -115,7 +111,7 @@ func (r *Reader) Watch(instrument string, high, low int64, fn func(t counter.Tot
 }
 
 // errCollect is what Collect returns.
-var errCollect = errors.New("comcount: what this reader collects goes to its group; use a reader of your own")
+var errCollect = errors.New("reader: what this reader collects goes to its group; use a reader of your own")
 
 // Collect always fails: what it would take from the reader would not be counted.
 func (r *Reader) Collect(context.Context, *metricdata.ResourceMetrics) error { return errCollect }
