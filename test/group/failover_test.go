@@ -55,18 +55,22 @@ func TestStoppedProcessKeepsThePromise(t *testing.T) {
 	server := redistest.Start(t)
 	interval, prefix := redistest.Interval(t), redistest.Prefix(t)
 	r := follow(t, server.Client(), prefix, "n", interval)
-	c := startChild(t, server.Addr, prefix, interval)
+	// A flush is on its way for most of the time, so that it is stopped in the middle.
+	proxy := redistest.NewProxy(t, server.Addr)
+	proxy.Inject(redistest.Fault{Kind: redistest.Delay, Delay: interval * 2 / 3})
+	c := startChild(t, proxy.Addr, prefix, interval)
 	for i := range 5 {
 		time.Sleep(interval + time.Duration(i)*interval/8)
 		c.signal(t, syscall.SIGSTOP)
 		time.Sleep(3 * interval)
 		c.signal(t, syscall.SIGCONT)
 	}
-	added, lost := c.leave(t)
+	added, lost, unsure := c.leave(t)
 	_, sum := r.finish(t)
 	assert.Positive(t, sum)
-	assert.LessOrEqual(t, sum, added, "never counted twice")
+	assert.LessOrEqual(t, sum, added-(lost-unsure), "never counted twice")
 	assert.GreaterOrEqual(t, sum, added-lost, "each loss is reported")
+	t.Log("added", added, "lost", lost, "which may have been counted", unsure)
 }
 
 // disturb counts on a server while something is done to it each half interval.
