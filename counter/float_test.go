@@ -39,7 +39,7 @@ func TestDecimalFractionsAreExact(t *testing.T) {
 	for _, x := range []float64{1, 1000, 1e6, 1e9, 1e12, 9e12, 123_456_789.123456} {
 		f := offline(t)
 		f.Add(x)
-		assert.EqualValues(t, int64(math.Round(x*1e6)), units(f), "%f", x)
+		assert.Equal(t, int64(math.Round(x*1e6)), units(f), "%f", x)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		f := offline(t)

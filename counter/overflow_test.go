@@ -28,8 +28,11 @@ func TestAnAddThatWouldPassInt64IsUndoneAndReported(t *testing.T) {
 		"a part's":                     {adds{{[]attribute.KeyValue{one}, math.MaxInt64 - 4}}, []attribute.KeyValue{one}, 5, 5},
 		"a part's, by another":         {adds{{[]attribute.KeyValue{one}, math.MaxInt64 - 4}}, []attribute.KeyValue{two}, 5, 5},
 		"a part's, by its grand total": {adds{{nil, math.MaxInt64 - 4}}, []attribute.KeyValue{one}, 5, 5},
-		"a part's alone": {adds{{[]attribute.KeyValue{one}, math.MaxInt64 - 4}, {[]attribute.KeyValue{two}, math.MinInt64 + 10}},
-			[]attribute.KeyValue{one}, 5, 5},
+		"a part's alone": {
+			adds{{[]attribute.KeyValue{one}, math.MaxInt64 - 4}, {[]attribute.KeyValue{two}, math.MinInt64 + 10}},
+			[]attribute.KeyValue{one},
+			5, 5,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := newLossLog()

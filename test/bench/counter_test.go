@@ -147,7 +147,7 @@ func shares(prefix string, series int, n int64) (shares []counter.Share) {
 
 // coverageRows: the share of intervals that a participant leaves out, beside the
 // JavaScript library's rule, "one interval after the reply", on the same servers.
-func coverageRows(t *testing.T) []Row {
+func coverageRows(*testing.T) []Row {
 	const interval, intervals = 100 * time.Millisecond, 600
 	var rows []Row
 	for _, delay := range []time.Duration{0, 10 * time.Millisecond, 30 * time.Millisecond} {

@@ -113,7 +113,7 @@ func TestEverythingAtOnce(t *testing.T) {
 				}
 			})
 		}
-		repeat(func(i int) {
+		repeat(func(int) {
 			v, err := g.WithPrefix(prefix + "view:")
 			if err != nil {
 				panic(err)
@@ -127,8 +127,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		})
 		repeat(func(i int) { // watches that come and go, and panic
-			var stop func()
-			stop = whole.Watch(int64(i%3), 0, func(counter.Total, bool) {
+			stop := whole.Watch(int64(i%3), 0, func(counter.Total, bool) {
 				calls.Add(1)
 				if i%10 == 0 {
 					panic("of a Watch function")
@@ -155,7 +154,7 @@ func TestEverythingAtOnce(t *testing.T) {
 			}
 		})
 	}
-	repeat(func(i int) { // a group that lives for a moment
+	repeat(func(int) { // a group that lives for a moment
 		g, err := counter.NewGroup(rdb, interval, counter.WithPrefix(prefix), counter.WithLogger(slog.New(losses)))
 		if err != nil {
 			panic(err)

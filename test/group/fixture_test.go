@@ -229,7 +229,10 @@ func (p *participants) count(t *testing.T, enough func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
 	for i := 0; !enough(); i++ {
-		require.True(t, time.Now().Before(deadline), "the faults never came")
+		if time.Now().After(deadline) {
+			t.Error("the faults never came") // not Fatal: some count in goroutines
+			return
+		}
 		for k, c := range p.counters {
 			n := int64((i + k) % 4)
 			c.Add(n)

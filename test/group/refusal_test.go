@@ -265,9 +265,9 @@ func TestADemotedPrimary(t *testing.T) {
 			ctx := t.Context()
 			require.NoError(t, s.admin.ConfigSet(ctx, "replica-serve-stale-data", serves).Err())
 			s.count(t, 3, always)
-			require.NoError(t, s.admin.SlaveOf(ctx, "127.0.0.1", "1").Err(), "a primary that is not there")
+			require.NoError(t, s.admin.ReplicaOf(ctx, "127.0.0.1", "1").Err(), "a primary that is not there")
 			s.count(t, 3, s.told(code))
-			require.NoError(t, s.admin.SlaveOf(ctx, "NO", "ONE").Err())
+			require.NoError(t, s.admin.ReplicaOf(ctx, "NO", "ONE").Err())
 			s.count(t, 4, always)
 			if serves == "yes" {
 				s.settle(t)
@@ -395,7 +395,7 @@ func TestB56_AServerThatIsStillLoading(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.count(t, func() bool { return up.Load() })
+		p.count(t, up.Load)
 	}()
 	server.Restart()
 	up.Store(true)
