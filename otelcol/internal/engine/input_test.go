@@ -149,7 +149,7 @@ func TestB37Resets(t *testing.T) {
 			{o.Point{Start: 1, At: 20, Value: 105}, 5},
 			{o.Point{Start: 25, At: 30, Value: 3}, 3}, // a new start: counts from there
 			{o.Point{Start: 25, At: 40, Value: 8}, 5},
-			{o.Point{Start: 1, At: 35, Value: 110}, 0}, // an old start, late
+			{o.Point{Start: 1, At: 45, Value: 110}, 0}, // an old start, late
 			{o.Point{Start: 25, At: 50, Value: 6}, 0},  // an unexplained fall
 			{o.Point{Start: 25, At: 60, Value: 9}, 3},
 		}

@@ -198,6 +198,29 @@ func TestShutdownPassesTheLastTotalsOn(t *testing.T) {
 	})
 }
 
+// slow is a next component that takes its time.
+type slow struct{ *consumertest.MetricsSink }
+
+func (s *slow) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) error {
+	time.Sleep(1500 * time.Millisecond)
+	return s.MetricsSink.ConsumeMetrics(ctx, md)
+}
+
+// Totals that wait for a slow downstream come out before Shutdown returns.
+func TestShutdownWaitsForASlowDownstream(t *testing.T) {
+	inFleet(t, func(f *fleet) {
+		c := f.prepare(emit(EmitOne))
+		c.outlet.next = &slow{c.sink}
+		require.NoError(t, c.Start(f.t.Context()))
+		for range 6 {
+			c.consume(request(1))
+			time.Sleep(time.Second)
+		}
+		require.NoError(t, c.Shutdown(f.t.Context()))
+		assert.Len(t, totalsOf(t, "m.group", c), 5)
+	})
+}
+
 // stuck is a next component that does not answer.
 type stuck struct {
 	consumertest.Consumer
