@@ -185,6 +185,7 @@ func TestFleetWithFaults(t *testing.T) {
 	}
 	f.settle(t, f.accepted()-unconfirmed)
 	f.check(t, true)
+	assert.GreaterOrEqual(t, len(f.sink.of(metric+".group")), 10)
 	held := f.record.sum()
 	assert.LessOrEqual(t, held, f.offered(), "more than was sent")
 	assert.GreaterOrEqual(t, held, f.accepted()-unconfirmed, "what others than the killed one had accepted is there")

@@ -1,6 +1,7 @@
 package otelcol
 
 import (
+	"compress/gzip"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -30,10 +31,13 @@ func newSink(t *testing.T) *sink {
 }
 
 func (s *sink) serve(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
 	req := pmetricotlp.NewExportRequest()
+	unzipped, err := gzip.NewReader(r.Body)
 	if err == nil {
-		err = req.UnmarshalProto(body)
+		var body []byte
+		if body, err = io.ReadAll(unzipped); err == nil {
+			err = req.UnmarshalProto(body)
+		}
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
