@@ -10,6 +10,7 @@
 #   REDIS_URL      the server for tests that need none of their own
 #   TEST_INTERVAL  length of an interval in tests against real servers, in
 #                  milliseconds (300)
+#   OTELCOL        the collector that `make otelcol` builds (bin/otelcol-comcount)
 #   CI             where set, a test that misses something fails; else it is skipped
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
@@ -95,6 +96,9 @@ if [ -n "$lacking" ]; then
 	else
 		echo "not installed: that takes apt-get as root or with sudo, or brew"
 	fi
+fi
+if [ ! -x "${OTELCOL:-bin/otelcol-comcount}" ]; then
+	notes+=("tests of the collector's processes were skipped: run make otelcol first, which takes minutes")
 fi
 lacking=$(missing)
 race=yes
