@@ -43,7 +43,7 @@ func TestNeverMoreThanWasAdded(t *testing.T) {
 		begin()
 		t.Repeat(map[string]func(*rapid.T){
 			"begin": func(*rapid.T) { begin() },
-			"restart": func(t *rapid.T) {
+			"restart": func(*rapid.T) {
 				w := pick()
 				clock++
 				w.start, w.value = clock, 0
