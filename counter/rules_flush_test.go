@@ -25,7 +25,7 @@ func onStore(t *testing.T, test func(t *testing.T, m *memStore)) {
 // join returns a participant that flushes at this place of an interval's phases.
 func (m *memStore) join(t *testing.T, id string, where float64, opts ...Option) *Group {
 	t.Helper()
-	g, err := NewGroup(nil, second, append(opts, WithStore(m), withIdentity(id, where))...)
+	g, err := NewGroup(nil, second, append([]Option{WithStore(m), withIdentity(id, where)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(g.Close)
 	return g

@@ -56,6 +56,16 @@ func (l *lossLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
+// sum is what was reported lost of a counter.
+func (l *lossLog) sum(name string) (sum int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range l.losses[name] {
+		sum += n
+	}
+	return sum
+}
+
 // cluster is a random history of participants, faults and clocks on one store.
 type cluster struct {
 	store  *memStore
