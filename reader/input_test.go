@@ -151,7 +151,7 @@ func TestSumThatWrappedAroundIsDropped(t *testing.T) {
 		a.flush()
 		assert.Zero(t, b.truth("shop:{c}"))
 		assert.EqualValues(t, 2, b.truth("shop:{neighbour}"))
-		assert.Len(t, logged.with(`msg="amount dropped" name=c`, fmt.Sprint("dropped=", math.MinInt64)), 1)
+		assert.Len(t, logged.with(`msg="amount dropped" name=c`, fmt.Sprint("dropped=", int64(math.MinInt64))), 1)
 	})
 }
 
