@@ -76,10 +76,15 @@
 //	prefix name:{key}:w:<writer>   string, the last batch of a writer of FlushEvery
 //
 // The hash tag is the key, so that the keys of a counter spread over a cluster; %, {
-// and } in keys and ids are written as %25, %7B and %7D. Redis 6.0 or newer, or what
-// speaks its protocol. An account needs these commands on the keys
-// "<prefix><name>:{*": EVAL, EVALSHA, GET, SET, PTTL, INCRBY and DEL; with WaitReplicas
-// also WAIT, and in a cluster ASKING and CLUSTER SLOTS:
+// and } in keys and ids are written as %25, %7B and %7D. While a slot moves, adds
+// that need two keys ([ID], batches of FlushEvery) may be refused with
+// [ErrNotExecuted] (TRYAGAIN) until it has moved.
+//
+// It takes Redis 6.0 or newer, or what speaks its protocol and runs its scripts. An
+// account needs these commands on the keys "<prefix><name>:{*":
 //
 //	ACL SETUSER app on >secret ~seats:{* +eval +evalsha +get +set +pttl +incrby +del
+//
+// With AddTx also MULTI and EXEC, with WaitReplicas WAIT, in a cluster ASKING, and
+// what the client itself asks a cluster.
 package exact
