@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +47,13 @@ func TestWaitReplicasInVain(t *testing.T) {
 	client := proxy.Client(func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
 	c := open(t, client, "vain", exact.WaitReplicas(1, 500*time.Millisecond), exact.TTL(time.Hour))
 	mustAdd(t, open(t, client, "vain", exact.TTL(time.Hour)), "k", 1)
+	// Several connections that have seen the replica in step: a WAIT on any other than
+	// the add's would find nothing to wait for.
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { _ = client.BLPop(t.Context(), time.Second, "nothing").Err() })
+	}
+	wg.Wait()
 
 	replica.Pause()
 	defer replica.Resume()
