@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2/server"
+	miniserver "github.com/alicebob/miniredis/v2/server"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,7 +21,7 @@ func (n *network) watchScripts(t *testing.T, see func(keys, command []string) (r
 	n.do(t, "PING") // there is a server now
 	var mu sync.Mutex
 	var keys []string
-	n.mini.Server().SetPreHook(func(c *server.Peer, name string, args ...string) bool {
+	n.mini.Server().SetPreHook(func(c *miniserver.Peer, name string, args ...string) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		switch name {
