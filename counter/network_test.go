@@ -148,12 +148,6 @@ func (l *link) refuse(on bool) {
 	l.refused = on
 }
 
-// crash cuts a participant off for good.
-func (l *link) crash() {
-	l.refuse(true)
-	l.net.cut(l)
-}
-
 // cut breaks the connections of a link, or with nil all.
 func (n *network) cut(l *link) {
 	n.mu.Lock()
@@ -186,13 +180,6 @@ func (n *network) sum(name string) (sum int64) {
 		}
 	}
 	return sum
-}
-
-// total returns a counter's total of an interval.
-func (n *network) total(name string, interval int64) int64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.totals[totalKey("", name, interval)]
 }
 
 // ran returns the calls that the server has run.

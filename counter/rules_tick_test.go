@@ -326,7 +326,7 @@ func TestRule7_ATickWhoseIntervalIsSpentOnlyReads(t *testing.T) {
 		assert.Zero(t, runs[0].Amount)
 		assert.Zero(t, runs[0].Seq)
 		assert.Equal(t, before, m.byInterval("c"))
-		assert.EqualValues(t, n-1, c.Total().Interval, "it has read")
+		assert.Equal(t, n-1, c.Total().Interval, "it has read")
 		assert.EqualValues(t, 4, c.Total().Buffer)
 	})
 }

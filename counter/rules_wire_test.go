@@ -61,7 +61,7 @@ func TestRule4_WhatIsProvenNotAppliedReturns(t *testing.T) {
 		errorReply("ERR The user executing the script can't run this command or subcommand script: 7b2"),
 		errorReply("ERR Error running script (call to f_7b2): @user_script:1: @user_script: 1: -READONLY You can't write"),
 	}
-	for _, code := range strings.Split("NOSCRIPT, MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, MASTERDOWN, OOM, NOPERM,"+
+	for code := range strings.SplitSeq("NOSCRIPT, MOVED, ASK, TRYAGAIN, CLUSTERDOWN, LOADING, READONLY, MASTERDOWN, OOM, NOPERM,"+
 		" NOAUTH, MISCONF, NOREPLICAS, BUSY", ", ") {
 		cases = append(cases, errorReply(code+" 1 127.0.0.1:6379"))
 	}

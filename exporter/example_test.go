@@ -3,7 +3,6 @@ package exporter_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -21,14 +20,14 @@ func Example() {
 	_ = server.Start()
 	defer server.Close()
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer rdb.Close()
+	defer func() { _ = rdb.Close() }()
 
 	e, err := exporter.New(rdb, exporter.WithGroup("shop"), exporter.WithNext(yourExporter()))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e)))
-	defer provider.Shutdown(ctx)
+	defer func() { _ = provider.Shutdown(ctx) }()
 
 	requests, _ := provider.Meter("shop").Int64Counter("http.requests")
 	requests.Add(ctx, 1024)

@@ -3,7 +3,6 @@ package reader_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -21,18 +20,22 @@ func Example() {
 	_ = server.Start()
 	defer server.Close()
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
-	defer rdb.Close()
+	defer func() { _ = rdb.Close() }()
 
 	r, err := reader.New(rdb, reader.WithGroup("shop"))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(r)) // before your other readers
-	defer provider.Shutdown(ctx)
+	defer func() { _ = provider.Shutdown(ctx) }()
 	_ = r.RegisterGauges(provider) // http.requests.group, http.requests.group.series
 
 	overload := make(chan counter.Total, 1)
-	stop := r.Watch("http.requests", 1000, 900, func(t counter.Total, over bool) { overload <- t })
+	stop := r.Watch("http.requests", 1000, 900, func(t counter.Total, over bool) {
+		if over {
+			overload <- t
+		}
+	})
 	defer stop()
 
 	requests, _ := provider.Meter("shop").Int64Counter("http.requests")

@@ -91,7 +91,7 @@ func TestB26_ShutdownRightAfterATickAddsOnceAnInterval(t *testing.T) {
 }
 
 func TestB25_ContextsAreObeyedWhileRedisStalls(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bubble) {
+	inBubble(t, func(t *testing.T, _ *bubble) {
 		r, err := New(stalled(t), WithInterval(second), WithGroup("shop"))
 		require.NoError(t, err)
 		p := sdkmetric.NewMeterProvider(sdkmetric.WithReader(r))
@@ -112,7 +112,7 @@ func TestB25_ContextsAreObeyedWhileRedisStalls(t *testing.T) {
 }
 
 func TestShutdownTellsWhatItLost(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bubble) {
+	inBubble(t, func(t *testing.T, _ *bubble) {
 		r, err := New(stalled(t), WithInterval(second), WithGroup("shop"))
 		require.NoError(t, err)
 		p := sdkmetric.NewMeterProvider(sdkmetric.WithReader(r))

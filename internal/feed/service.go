@@ -49,9 +49,9 @@ func prefixOf(res *resource.Resource) (prefix string, named bool) {
 	for _, kv := range res.Attributes() {
 		switch kv.Key {
 		case "service.namespace":
-			namespace = kv.Value.Emit()
+			namespace = kv.Value.String()
 		case "service.name":
-			name = kv.Value.Emit()
+			name = kv.Value.String()
 		}
 	}
 	if name == "" {
