@@ -358,3 +358,27 @@ func TestFlushEveryThroughFaults(t *testing.T) {
 		}
 	})
 }
+
+// A batch that is still on its way as its key is deleted is not added afterwards.
+func TestLateBatchDoesNotBringADeletedKeyBack(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Start(t).Addr)
+	client := proxy.Client(func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond })
+	c := open(t, client, "late", exact.FlushEvery(20*time.Millisecond))
+	mustAdd(t, c, "warm", 1)
+	eventually(t, open(t, client, "late"), "warm", 1)
+	late := proxy.Inject(redistest.Fault{Kind: redistest.Late, Match: adding, Times: 1, Delay: 2 * time.Second})
+	lost := proxy.Inject(redistest.Fault{Kind: redistest.Drop, Match: adding}) // its repeats, until then
+	mustAdd(t, c, "k", 5)
+	redistest.Eventually(t, 10*time.Second, func() error {
+		return equal(true, late.Hits() == 1 && lost.Hits() > 0)
+	})
+	lost.Heal()
+	existed, err := c.Delete(t.Context(), "k")
+	require.NoError(t, err)
+	require.True(t, existed)
+	time.Sleep(3 * time.Second)
+	count, err := c.Get(t.Context(), "k")
+	require.NoError(t, err)
+	require.Zero(t, count)
+}
