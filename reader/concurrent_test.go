@@ -101,9 +101,9 @@ func TestB14_ShutdownDuringACollectionCountsOnceConcurrentSafe(t *testing.T) {
 // All that was counted before Shutdown is in Redis.
 func TestShutdownWithFlushesInFlightConcurrentSafe(t *testing.T) {
 	server, rdb := memory(t)
-	for round := range rounds(200) {
+	for round := range rounds(50) {
 		group := "g" + strconv.Itoa(round)
-		r, err := New(rdb, WithGroup(group), WithInterval(10*time.Millisecond))
+		r, err := New(rdb, WithGroup(group), WithInterval(100*time.Millisecond))
 		require.NoError(t, err)
 		p := sdkmetric.NewMeterProvider(sdkmetric.WithReader(r))
 		c, err := p.Meter("app").Int64Counter("c")
