@@ -183,10 +183,15 @@ func (n *network) run(server *proto.Client, call *wireCall) (string, error) {
 			n.applied[fmt.Sprint(call.id, " ", s.key, " ", s.batch)]++
 		}
 		if value, err := n.mini.Get(s.key); err == nil {
-			n.totals[s.key], _ = strconv.ParseInt(value, 10, 64)
+			n.totals[s.key] = parseTotal(value)
 		}
 	}
 	return reply, nil
+}
+
+func parseTotal(value string) int64 {
+	total, _ := strconv.ParseInt(value, 10, 64)
+	return total
 }
 
 var shareHeader = regexp.MustCompile(`^([a-z]+) (\d+) (\d+) (\d+) (-?\d+) (\d+) (\d+)$`)
