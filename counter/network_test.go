@@ -148,6 +148,12 @@ func (l *link) refuse(on bool) {
 	l.refused = on
 }
 
+// crash cuts a participant off for good.
+func (l *link) crash() {
+	l.refuse(true)
+	l.net.cut(l)
+}
+
 // cut breaks the connections of a link, or with nil all.
 func (n *network) cut(l *link) {
 	n.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -39,7 +40,10 @@ func TestNoPromiseIsBrokenInAnyState(t *testing.T) {
 	if *searchLarge {
 		scopes = largeScopes()
 	}
-	var seen [numSights]int
+	var (
+		mu   sync.Mutex
+		seen [numSights]int
+	)
 	inParallel(t, scopes, func(t *testing.T, b bounds) {
 		s := newSearch(b)
 		began := time.Now()
@@ -48,6 +52,8 @@ func TestNoPromiseIsBrokenInAnyState(t *testing.T) {
 		if found != nil {
 			t.Errorf("%s:\n%s", found.broken, found)
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		for i, n := range s.model.seen {
 			seen[i] += n
 		}
@@ -59,8 +65,7 @@ func TestNoPromiseIsBrokenInAnyState(t *testing.T) {
 	}
 }
 
-// inParallel runs a test for each scope, and waits for all of them. The results
-// are handed on one after the other.
+// inParallel runs a test for each scope, and waits for all of them.
 func inParallel[T any](t *testing.T, cases map[string]T, test func(*testing.T, T)) {
 	t.Helper()
 	defer debug.SetGCPercent(debug.SetGCPercent(400))

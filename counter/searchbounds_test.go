@@ -13,7 +13,7 @@ type bounds struct {
 	slips    int8 // how often a participant is off by one about the running interval
 	partings int8 // how often a caller waits for a flush (rule 8)
 	ends     int8 // how many participants crash or close
-	equals   bool // both participants meet faults, slip and part; else only A does
+	equals   bool // else B meets no faults, does not slip or part, and only flushes what it counts
 
 	failovers int8   // at most 1; it loses the latest writes
 	lag       int8   // how far its clock is behind, at most, in sub-steps
@@ -60,19 +60,25 @@ func (b bounds) with(change func(*bounds)) bounds {
 
 // ordinaryScopes are searched in every test run.
 func ordinaryScopes() map[string]bounds {
+	back, quarters := []int8{2, 4}, []int8{0, 1, 2, 3}
 	return map[string]bounds{
-		"messages":           base().with(func(b *bounds) { b.faults = 3 }),
-		"both meet faults":   base().with(func(b *bounds) { b.faults, b.equals = 2, true }),
+		"messages":           base().with(func(b *bounds) { b.faults, b.carry = 3, 2 }),
+		"messages, quarters": base().with(func(b *bounds) { b.faults, b.moments = 2, quarters }),
+		"two amounts":        base().with(func(b *bounds) { b.faults, b.adds = 2, [2]int{2, 1} }),
 		"slips":              base().with(func(b *bounds) { b.faults, b.slips = 2, 1 }),
 		"partings":           base().with(func(b *bounds) { b.faults, b.partings = 2, 1 }),
-		"failover":           base().with(func(b *bounds) { b.faults, b.failovers = 2, 1 }),
-		"failover, partings": base().with(func(b *bounds) { b.faults, b.failovers, b.partings = 1, 1, 1 }),
-		"step back":          base().with(func(b *bounds) { b.faults, b.steps = 2, []int8{2, 4} }),
-		"step back, partings": base().with(func(b *bounds) {
-			b.faults, b.steps, b.partings = 1, []int8{2, 4}, 1
+		"both meet faults":   base().with(func(b *bounds) { b.faults, b.equals = 2, true }),
+		"both meet all": base().with(func(b *bounds) {
+			b.faults, b.slips, b.partings, b.equals = 1, 1, 1, true
 		}),
-		"end":                   base().with(func(b *bounds) { b.faults, b.ends = 1, 1 }),
-		"step that is followed": followed().with(func(b *bounds) { b.faults = 1 }),
+		"failover":            base().with(func(b *bounds) { b.faults, b.failovers = 2, 1 }),
+		"failover, partings":  base().with(func(b *bounds) { b.faults, b.failovers, b.partings = 1, 1, 1 }),
+		"step back":           base().with(func(b *bounds) { b.faults, b.steps = 2, back }),
+		"step back, partings": base().with(func(b *bounds) { b.faults, b.steps, b.partings = 1, back, 1 }),
+		"failover, step, end": base().with(func(b *bounds) {
+			b.faults, b.failovers, b.steps, b.ends = 1, 1, back, 1
+		}),
+		"step that is followed": followed().with(func(b *bounds) { b.slips = 1 }),
 	}
 }
 
@@ -80,39 +86,29 @@ func ordinaryScopes() map[string]bounds {
 // All that is promised then is that nobody adds to a total twice.
 func followed() bounds {
 	return base().with(func(b *bounds) {
-		b.steps, b.fall, b.calm, b.wide = []int8{13, 15}, 127, false, true
+		b.adds, b.steps, b.fall, b.calm = [2]int{2, 1}, []int8{13, 15}, 127, false
 	})
 }
 
 // largeScopes take long.
 func largeScopes() map[string]bounds {
-	fine := []int8{0, 1, 2, 3}
+	back, quarters := []int8{2, 4}, []int8{0, 1, 2, 3}
 	return map[string]bounds{
+		"messages, slips, partings": base().with(func(b *bounds) { b.faults, b.slips, b.partings, b.carry = 3, 1, 1, 2 }),
+		"messages, five intervals":  base().with(func(b *bounds) { b.faults, b.slips, b.intervals = 3, 1, 5 }),
+		"messages, quarters":        base().with(func(b *bounds) { b.faults, b.moments = 3, quarters }),
 		"messages, wide": base().with(func(b *bounds) {
-			b.faults, b.slips, b.partings, b.wide, b.adds = 2, 1, 1, true, [2]int{2, 0}
+			b.faults, b.slips, b.partings, b.wide, b.adds = 2, 1, 1, true, [2]int{1, 0}
 		}),
-		"messages, slips, partings": base().with(func(b *bounds) {
-			b.faults, b.slips, b.partings, b.carry = 3, 1, 1, 2
-		}),
-		"messages, slips": base().with(func(b *bounds) { b.faults, b.slips, b.intervals = 3, 2, 5 }),
-		"both meet all": base().with(func(b *bounds) {
-			b.faults, b.slips, b.partings, b.equals = 2, 1, 1, true
-		}),
-		"quarters": base().with(func(b *bounds) { b.faults, b.moments = 3, fine }),
-		"failover": base().with(func(b *bounds) {
-			b.faults, b.slips, b.failovers = 3, 1, 1
-		}),
-		"failover, quarters": base().with(func(b *bounds) {
-			b.faults, b.failovers, b.moments = 2, 1, fine
-		}),
-		"step back": base().with(func(b *bounds) {
-			b.faults, b.slips, b.steps = 3, 1, []int8{2, 4}
-		}),
-		"step back, quarters": base().with(func(b *bounds) {
-			b.faults, b.steps, b.moments = 2, []int8{1, 2, 3, 4}, fine
-		}),
+		"both meet all":       base().with(func(b *bounds) { b.faults, b.slips, b.partings, b.equals = 2, 1, 1, true }),
+		"failover":            base().with(func(b *bounds) { b.faults, b.failovers = 3, 1 }),
+		"failover, slips":     base().with(func(b *bounds) { b.faults, b.slips, b.partings, b.failovers = 2, 1, 1, 1 }),
+		"failover, quarters":  base().with(func(b *bounds) { b.faults, b.failovers, b.moments = 2, 1, quarters }),
+		"step back":           base().with(func(b *bounds) { b.faults, b.steps = 3, back }),
+		"step back, slips":    base().with(func(b *bounds) { b.faults, b.slips, b.partings, b.steps = 2, 1, 1, back }),
+		"step back, quarters": base().with(func(b *bounds) { b.faults, b.steps, b.moments = 2, []int8{1, 2, 3, 4}, quarters }),
 		"failover, step, end": base().with(func(b *bounds) {
-			b.faults, b.failovers, b.steps, b.ends, b.partings, b.intervals = 2, 1, []int8{2, 4}, 1, 1, 5
+			b.faults, b.failovers, b.steps, b.ends, b.partings, b.intervals = 2, 1, back, 1, 1, 5
 		}),
 		"step that is followed": followed().with(func(b *bounds) {
 			b.faults, b.slips, b.steps, b.intervals = 1, 1, []int8{13, 14, 15, 16}, 5

@@ -204,6 +204,9 @@ func (m *model) person(w *world, i int8, emit func(*world)) {
 				continue // no flush, or the same as without a caller that waits
 			}
 			for count := range min(1, len(p.adds)) + 1 {
+				if !odd && count < len(p.adds) {
+					continue // it flushes when it has something, and once
+				}
 				x := w.clone()
 				if off != 0 {
 					x.slips--
