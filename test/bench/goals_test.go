@@ -32,6 +32,7 @@ func groups() []Group {
 		{Name: "add", Rows: counterRows},
 		{Name: "flush", Rows: flushRows},
 		{Name: "exact", Rows: exactRows},
+		{Name: "sdk", Rows: sdkRows},
 		{Name: "coverage", Rows: coverageRows},
 		{Name: "otelcol", Rows: otelcolRows},
 	}
