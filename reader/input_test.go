@@ -339,20 +339,3 @@ func TestInstrumentNameThatIsNoneOfACounters(t *testing.T) {
 		assert.Len(t, logged.with(`msg="amount dropped" name=}`, "dropped=1"), 3)
 	})
 }
-
-// The SDK's own limit is 2000 sets for each instrument; above that it merges them.
-func TestB53_SeriesUpToTheLimitAreTheirOwn(t *testing.T) {
-	inBubble(t, func(t *testing.T, b *bubble) {
-		const series = 2500
-		a := b.replica(WithMaxSeries(series))
-		c := a.counter("c")
-		for i := range series {
-			c.Add(t.Context(), 1, metric.WithAttributes(attribute.Int("i", i)))
-		}
-		a.flush()
-		assert.EqualValues(t, series, b.truth("shop:{c}"))
-		for i := range series {
-			require.EqualValues(t, 1, b.part("shop:{c}", fmt.Sprint("i=", i)))
-		}
-	})
-}

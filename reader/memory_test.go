@@ -1,12 +1,16 @@
 package reader
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/otelcomcount/otelcomcount/counter"
 )
@@ -85,4 +89,27 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 		assert.Len(t, logged.with(`msg="too many series"`, "name=c"), 1)
 	})
+}
+
+// The SDK's own limit is 2000 sets for each instrument; above that it merges them.
+// Over TCP: a pipe in memory has no room for a pipeline this long.
+func TestB53_SeriesUpToTheLimitAreTheirOwn(t *testing.T) {
+	const series = 2500
+	server := miniredis.RunT(t)
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer rdb.Close()
+	r, err := New(rdb, WithGroup("shop"), WithInterval(second), WithMaxSeries(series))
+	require.NoError(t, err)
+	p := sdkmetric.NewMeterProvider(sdkmetric.WithReader(r))
+	c, err := p.Meter("app").Int64Counter("c")
+	require.NoError(t, err)
+	for i := range series {
+		c.Add(t.Context(), 1, metric.WithAttributes(attribute.Int("i", i)))
+	}
+	require.NoError(t, p.Shutdown(t.Context()))
+	b := &bubble{T: t, server: server}
+	assert.EqualValues(t, series, b.truth("shop:{c}"))
+	for i := range series {
+		require.EqualValues(t, 1, b.part("shop:{c}", fmt.Sprint("i=", i)))
+	}
 }
