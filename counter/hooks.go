@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // queueLength is how many ticks' readings wait for a slow OnTick function.
@@ -26,6 +27,7 @@ type listener struct {
 	queue  chan []Reading
 	stop   chan struct{}
 	done   chan struct{} // closed after the last call
+	off    atomic.Bool   // stopped by the user: no further call begins
 	once   sync.Once
 }
 
@@ -34,9 +36,9 @@ type listener struct {
 // ticks. A function so slow that 64 ticks wait for it misses the oldest. A panic
 // in fn is reported and ends nothing.
 //
-// stop does not wait for a running call, and may be called by fn. After Close
-// the readings that are still waiting are delivered, then no more; see
-// [Group.Drain].
+// stop does not wait for a running call, and may be called by fn; no further call
+// begins. After Close the readings that are still waiting are delivered, then no
+// more; see [Group.Drain].
 //
 // While a group's view has an OnTick function its participant asks for
 // [Total.First], unless [WithoutFirst] says otherwise.
@@ -54,6 +56,7 @@ func (g *Group) OnTick(fn func([]Reading)) (stop func()) {
 		h.mu.Lock()
 		h.after = slices.DeleteFunc(slices.Clone(h.after), func(o *listener) bool { return o == l })
 		h.mu.Unlock()
+		l.off.Store(true)
 		l.end()
 	}
 }
@@ -80,6 +83,9 @@ func (l *listener) run(report *reporter) {
 }
 
 func (l *listener) call(readings []Reading, report *reporter) {
+	if l.off.Load() {
+		return
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			report.panicked("OnTick", v)
