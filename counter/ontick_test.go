@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,17 +218,17 @@ func TestBeforeTickComesBeforeTheAmountsAreTaken(t *testing.T) {
 		c := mustCounter(t, g, "c")
 		c.Add(0)
 		sleep(3 * second)
-		var read int64 // of a source that is read
+		var read atomic.Int64 // of a source that is read
 		stop := g.BeforeTick(func() {
-			read++
+			read.Add(1)
 			c.Add(1)
 		})
 		from := len(m.ran())
 		for range 5 {
 			sleep(second)
-			assert.Equal(t, read, m.sum("c"), "what was read just in time is not in the tick")
+			assert.Equal(t, read.Load(), m.sum("c"), "what was read just in time is not in the tick")
 		}
-		assert.EqualValues(t, 5, read)
+		assert.EqualValues(t, 5, read.Load())
 		for _, r := range m.ran()[from:] {
 			assert.EqualValues(t, 1, r.Amount)
 		}
