@@ -88,7 +88,7 @@ func TestWatchSeesTheBufferWithoutAnswers(t *testing.T) {
 		second:                second / 10,
 		20 * second:           2 * second,
 	} {
-		onStore(t, func(t *testing.T, m *memStore) {
+		onStore(t, func(t *testing.T, _ *memStore) {
 			s := stuck{make(chan struct{})}
 			defer close(s.release)
 			g, err := NewGroup(nil, interval, WithStore(s))
