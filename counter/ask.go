@@ -20,20 +20,20 @@ type ask struct {
 	waiting map[*batch]int // until so many takes have been made and settled
 }
 
-// flush waits until what was counted is settled.
-func (e *engine) flush(ctx context.Context, c *Counter) error {
+// awaitSettled waits until what was counted is settled.
+func (e *engine) awaitSettled(ctx context.Context, c *Counter) error {
 	return e.ask(ctx, &ask{counter: c})
 }
 
-// part waits until what was counted is sent and answered. The ask that it returns
+// awaitSent waits until what was counted is sent and answered. The ask that it returns
 // knows what was given up instead.
-func (e *engine) part(ctx context.Context, c *Counter) (*ask, error) {
+func (e *engine) awaitSent(ctx context.Context, c *Counter) (*ask, error) {
 	a := &ask{counter: c, parting: true}
 	return a, e.ask(ctx, a)
 }
 
 func (e *engine) shutdown(ctx context.Context, c *Counter) error {
-	a, err := e.part(ctx, c)
+	a, err := e.awaitSent(ctx, c)
 	if lost := e.closeCounter(c) + a.lost.Load(); lost != 0 {
 		return errors.Join(lostError(lost), err)
 	}
@@ -56,7 +56,7 @@ func (e *engine) closeCounter(c *Counter) (lost int64) {
 	}
 	closed := slices.DeleteFunc(e.registry.end(c), func(c *Counter) bool { return c.ended.Swap(true) })
 	for _, c := range closed {
-		c.called.Store(true) // never taken up again
+		c.queued.Store(true) // never taken up again
 		c.watches.end()
 	}
 	if running, _ := e.state(); !running {
@@ -193,9 +193,9 @@ func (l *loop) isAsked(b *batch) bool {
 	})
 }
 
-// part sends what callers wait for, ahead if need be, between the ticks (rule 8).
+// sendParting sends what callers wait for, ahead if need be, between the ticks (rule 8).
 // After a failure the next tick tries again, not this.
-func (l *loop) part(ln *lane) {
+func (l *loop) sendParting(ln *lane) {
 	if l.now < ln.parting {
 		return
 	}
@@ -219,7 +219,7 @@ func (l *loop) part(ln *lane) {
 		}
 		l.load(c, b, n, true)
 	})
-	l.flush(c)
+	l.sendFlush(c)
 }
 
 // endCounter gives up what is kept of a counter that was closed on its own. A
@@ -263,7 +263,7 @@ func (l *loop) endPart(c *Counter) (lost int64) {
 	rest := newCounter(c.group, c.key, c.attrs)
 	rest.grand, rest.place = c.grand, c.place
 	rest.ended.Store(true)
-	rest.called.Store(true)
+	rest.queued.Store(true)
 	rest.cell = cell{batch: b, index: i, idle: idleIntervals}
 	b.cells[i] = rest
 	c.cell.batch = nil
@@ -295,5 +295,5 @@ func (l *loop) end() {
 		}
 		l.report.stopped(a.grand.key)
 	}
-	l.left = lost
+	l.lostAtClose = lost
 }

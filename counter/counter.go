@@ -24,14 +24,14 @@ type Counter struct {
 	excess bool     // stands for all series above WithMaxSeries
 	alone  bool     // made by New: the group is its own
 
-	counted atomic.Int64 // changed by Add only
-	parts   atomic.Int64 // of a grand total: what its parts counted
-	refused atomic.Int64 // amounts that would have passed int64, not yet reported
-	invalid atomic.Int64 // how many amounts were none, of a float counter, not yet reported
+	counted    atomic.Int64 // changed by Add only
+	parts      atomic.Int64 // of a grand total: what its parts counted
+	overflowed atomic.Int64 // amounts that would have passed int64, not yet reported
+	invalid    atomic.Int64 // how many amounts were none, of a float counter, not yet reported
 
 	view    atomic.Pointer[view]
 	touched atomic.Bool // used since the last tick
-	called  atomic.Bool // has asked the loop to be taken up
+	queued  atomic.Bool // has asked the loop to be taken up
 	started atomic.Bool // has been added to
 	ended   atomic.Bool // closed on its own
 	watches watches
@@ -69,8 +69,9 @@ func New(rdb redis.UniversalClient, name string, interval time.Duration, opts ..
 // amounts are allowed, but with them no bound is a lower bound any more. An Add
 // that would pass int64 changes nothing and is reported as a loss.
 //
-// The first Add starts the counter; Add(0) does too. After Close, Add goes on
-// counting locally.
+// The first Add starts the counter; Add(0) does too. A counter that stands for the
+// series above [WithMaxSeries] counts into its grand total only, and returns 0.
+// After Close, Add goes on counting locally.
 func (c *Counter) Add(n int64) int64 {
 	if n == 0 {
 		c.wakeUp()
@@ -151,7 +152,7 @@ func passed(sum, n int64) bool { return (n > 0) == (sum-n > sum) && n != 0 }
 // undo takes back an amount that does not fit, and has it reported.
 func (c *Counter) undo(from *atomic.Int64, n int64) int64 {
 	from.Add(-n)
-	c.reject(&c.refused, n)
+	c.reject(&c.overflowed, n)
 	return c.Count()
 }
 
@@ -215,7 +216,7 @@ func (c *Counter) touch() {
 
 // wakeUp asks the loop to take the counter up, if nobody has yet.
 func (c *Counter) wakeUp() {
-	if c.called.CompareAndSwap(false, true) {
+	if c.queued.CompareAndSwap(false, true) {
 		c.started.Store(true)
 		c.group.wake(c)
 	}
@@ -229,7 +230,7 @@ func (c *Counter) wakeUp() {
 //
 // If ctx ends first, the error wraps its cause and what is unsettled is kept:
 // the next tick sends it. After Close, Flush returns [ErrClosed].
-func (c *Counter) Flush(ctx context.Context) error { return c.group.flush(ctx, c) }
+func (c *Counter) Flush(ctx context.Context) error { return c.group.awaitSettled(ctx, c) }
 
 // Shutdown sends what is left, as Flush does, and closes the counter, whatever
 // comes of it. What could not be sent, or is not known to have arrived, is lost;

@@ -37,7 +37,7 @@ func (c *FloatCounter) Add(x float64) {
 	case math.IsNaN(x) || x < 0 || math.IsInf(x, 0):
 		c.units.reject(&c.units.invalid, 1)
 	case x >= math.MaxInt64*Resolution:
-		c.units.reject(&c.units.refused, math.MaxInt64)
+		c.units.reject(&c.units.overflowed, math.MaxInt64)
 	default:
 		c.units.Add(c.whole(x * perUnit))
 	}

@@ -77,7 +77,7 @@ func (l *loop) probe(ln *lane) {
 	looked := ln.policy
 	ln.policy = true
 	l.send(&call{lane: ln, accounts: slices.Clone(ln.accounts)}, func(ctx context.Context) func(*loop, *call) {
-		time, err := l.store.Probe(ctx, ln.server, key.prefix, key.name)
+		now, err := l.store.Probe(ctx, ln.server, key.prefix, key.name)
 		policy := ""
 		if p, ok := l.store.(evictionPolicy); ok && err == nil && !looked {
 			policy, _ = p.EvictionPolicy(ctx, key.prefix, key.name)
@@ -91,7 +91,7 @@ func (l *loop) probe(ln *lane) {
 				l.reportFailure(c.accounts, err)
 				return
 			}
-			l.observe(ln, c, time)
+			l.observe(ln, c, now)
 			ln.schedule(l.now, l.interval)
 			if policy != "" && policy != "noeviction" {
 				l.report.evicts(key, policy)
@@ -130,7 +130,7 @@ func (l *loop) flushAll(ln *lane) {
 	n := ln.clock.interval(l.now)
 	c := &call{lane: ln, tick: true}
 	ln.eachBatch(func(b *batch) { l.load(c, b, n, l.isAsked(b)) })
-	l.flush(c)
+	l.sendFlush(c)
 }
 
 // load adds a batch's share to a call.
@@ -147,7 +147,7 @@ func (l *loop) nextSeq() int64 {
 	return l.seq
 }
 
-func (l *loop) flush(c *call) {
+func (l *loop) sendFlush(c *call) {
 	if len(c.shares) == 0 {
 		return
 	}
@@ -170,7 +170,7 @@ func (l *loop) flushed(c *call, results []Result) {
 	}
 	l.report.roundTrip(l.now - c.sent)
 	times := make([]ServerTime, len(results))
-	reached := false
+	reached := false // perhaps
 	for i := range results {
 		times[i] = results[i].Time
 		reached = reached || results[i].Outcome != NotApplied
@@ -189,9 +189,10 @@ func (l *loop) flushed(c *call, results []Result) {
 	if c.late {
 		return
 	}
+	// Shares run in their order. The last one's time says how far the tick got.
 	if c.tick && times[len(times)-1] != 0 {
 		ln.last = times[len(times)-1].interval(l.interval)
 	}
 	ln.schedule(l.now, l.interval)
-	l.flush(redo)
+	l.sendFlush(redo)
 }

@@ -38,11 +38,11 @@ type engine struct {
 	running bool
 	closed  bool
 
-	signal chan struct{} // something was woken
-	events chan func(*loop)
-	stop   chan struct{}
-	done   chan struct{}
-	left   int64 // what was lost at Close; set before done is closed
+	signal      chan struct{} // something was woken
+	events      chan func(*loop)
+	stop        chan struct{}
+	done        chan struct{}
+	lostAtClose int64 // set before done is closed
 }
 
 // NewGroup returns a group without counters. See [New] for the arguments and
@@ -145,18 +145,18 @@ func (g *Group) WithPrefix(prefix string) (*Group, error) {
 // settled. See [Counter.Flush].
 func (g *Group) Flush(ctx context.Context) error {
 	g.hooks.runWithin(ctx, g.report)
-	return g.flush(ctx, nil)
+	return g.awaitSettled(ctx, nil)
 }
 
 // Shutdown sends what is left and closes the group. See [Counter.Shutdown].
 func (g *Group) Shutdown(ctx context.Context) error {
 	g.hooks.runWithin(ctx, g.report)
-	a, err := g.part(ctx, nil)
+	a, err := g.awaitSent(ctx, nil)
 	g.Close()
 	if errors.Is(err, ErrClosed) {
 		return nil
 	}
-	if lost := g.left + a.lost.Load(); lost != 0 {
+	if lost := g.lostAtClose + a.lost.Load(); lost != 0 {
 		return errors.Join(lostError(lost), err)
 	}
 	return nil
@@ -173,7 +173,7 @@ func (g *Group) Close() {
 		return
 	}
 	for _, c := range g.registry.close() {
-		c.called.Store(true) // nothing takes it up any more
+		c.queued.Store(true) // nothing takes it up any more
 	}
 	if running {
 		close(g.stop)

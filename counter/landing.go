@@ -113,8 +113,8 @@ func (l *loop) reportLosses(b *batch) (lost int64) {
 	b.ledger.losses = nil
 	l.tellLost(b, lost)
 	for _, c := range b.cells {
-		if c.refused.Load() != 0 {
-			l.report.lost(key, lostOverflow, c.refused.Swap(0))
+		if c.overflowed.Load() != 0 {
+			l.report.lost(key, lostOverflow, c.overflowed.Swap(0))
 		}
 		if c.invalid.Load() != 0 {
 			l.report.lost(key, lostInvalid, c.invalid.Swap(0))

@@ -85,7 +85,7 @@ func (ln *lane) overdue(now time.Duration) bool {
 	return ln.call != nil && ln.hanging == nil && now >= ln.call.deadline
 }
 
-// batches calls fn for each batch of the lane that has cells.
+// eachBatch calls fn for each batch of the lane that has cells.
 func (ln *lane) eachBatch(fn func(*batch)) {
 	for _, a := range ln.accounts {
 		for _, b := range a.batches {

@@ -107,9 +107,9 @@ func (l *ledger) take(interval, seq int64, fresh []int64) *flight {
 	return l.air
 }
 
-// wait lets a tick pass that could send nothing. It counts as a try, so that
+// skip lets a tick pass that could send nothing. It counts as a try, so that
 // what piles up in an outage does not arrive as one late spike.
-func (l *ledger) wait(fresh []int64) {
+func (l *ledger) skip(fresh []int64) {
 	amounts := l.gather(fresh)
 	l.putBack(amounts)
 }

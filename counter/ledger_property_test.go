@@ -86,7 +86,7 @@ func (b *books) tick(t *rapid.T) {
 }
 
 func (b *books) wait(t *rapid.T) {
-	b.ledger.wait(b.count(t))
+	b.ledger.skip(b.count(t))
 	b.depart(t, b.ledger.back)
 }
 

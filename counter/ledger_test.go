@@ -152,10 +152,10 @@ func TestCarry(t *testing.T) {
 
 func TestATickThatCouldSendNothingIsATry(t *testing.T) {
 	l := ledger{carry: 1}
-	l.wait([]int64{1})
-	l.wait([]int64{2})
+	l.skip([]int64{1})
+	l.skip([]int64{2})
 	require.Empty(t, l.losses)
-	l.wait([]int64{4})
+	l.skip([]int64{4})
 	require.Equal(t, []loss{{lostTries, []int64{1}}}, l.losses)
 	assert.Equal(t, []int64{12}, l.take(5, 1, []int64{8}).amounts.sum())
 	assert.Equal(t, []loss{{lostTries, []int64{1}}, {lostTries, []int64{2}}}, l.losses)
@@ -293,7 +293,7 @@ func TestGiveUp(t *testing.T) {
 	l.land(Unknown, nil)
 	l.take(2, 2, []int64{2})
 	l.land(Refused, nil)
-	l.wait([]int64{4})
+	l.skip([]int64{4})
 	l.take(3, 3, nil)
 	l.land(Refused, nil)
 	l.take(4, 4, []int64{8})

@@ -97,7 +97,7 @@ func (l *loop) stepLane(ln *lane) {
 	if l.now >= ln.due && (!ln.preparing || l.now >= ln.due+l.slack) {
 		l.tick(ln)
 	}
-	l.part(ln)
+	l.sendParting(ln)
 }
 
 // next is when something is due.
@@ -146,7 +146,7 @@ func (l *loop) account(grand *Counter) *account {
 	}
 	a := newAccount(grand, l.config.carry)
 	l.accounts[grand.key] = a
-	grand.called.Store(true)
+	grand.queued.Store(true)
 	l.lobby.add(a)
 	if l.lobby.call == nil {
 		l.lobby.due = l.now
@@ -194,7 +194,7 @@ func (l *loop) tick(ln *lane) {
 	switch {
 	case ln.call != nil:
 		ln.call.waited = true
-		l.wait(ln)
+		l.skip(ln)
 	case len(ln.accounts) == 0:
 	case ln == l.lobby:
 		l.lookup(ln)
@@ -210,11 +210,11 @@ func (l *loop) tick(ln *lane) {
 	ln.schedule(l.now, l.interval)
 }
 
-// wait lets a tick pass with which nothing could leave. That counts as a try, see
-// ledger.wait.
-func (l *loop) wait(ln *lane) {
+// skip lets a tick pass with which nothing could leave. That counts as a try, see
+// ledger.skip.
+func (l *loop) skip(ln *lane) {
 	ln.eachBatch(func(b *batch) {
-		b.ledger.wait(b.count())
+		b.ledger.skip(b.count())
 		l.reportLosses(b)
 		b.show(func(int, *view) {})
 	})
@@ -225,7 +225,7 @@ func (l *loop) wait(ln *lane) {
 func (l *loop) failed(c *call) {
 	c.lane.failed = true
 	if !c.late && !c.waited {
-		l.wait(c.lane)
+		l.skip(c.lane)
 	}
 }
 
@@ -324,9 +324,9 @@ func (l *loop) rest(c *Counter) {
 	if c.ended.Load() {
 		return
 	}
-	c.called.Store(false)
+	c.queued.Store(false)
 	// An Add that came meanwhile may have seen it awake.
-	if (c.counted.Load() != c.cell.taken || c.touched.Load()) && c.called.CompareAndSwap(false, true) {
+	if (c.counted.Load() != c.cell.taken || c.touched.Load()) && c.queued.CompareAndSwap(false, true) {
 		l.wake(c)
 	}
 }

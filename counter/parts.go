@@ -24,9 +24,10 @@ type partsReader interface {
 }
 
 // Parts reads the parts of the group's total of an interval, whoever counted them:
-// at most limit, in no order. Of an interval that has closed ([Total.Interval])
-// they are final, and their sum is at most its total. They can be read for about
-// two intervals longer; then there are none.
+// at most limit, in no order. What was counted without attributes is in no part.
+// Of an interval that has closed ([Total.Interval]) they are final, and their sum
+// is at most its total. They can be read for about two intervals longer; then
+// there are none.
 //
 // It asks the server and waits for the answer; the group's ticks do not wait for
 // it. It works after Close too. Parts that this version cannot read are left out.

@@ -138,7 +138,7 @@ func (r *registry) beyond(grand *Counter) (c *Counter, fresh bool) {
 	c = newCounter(grand.group, seriesKey{prefix: grand.key.prefix, name: grand.key.name}, attribute.Set{})
 	c.grand = grand
 	c.excess = true
-	c.called.Store(true) // the loop never takes it up
+	c.queued.Store(true) // the loop never takes it up
 	c.touched.Store(true)
 	r.excess[grand.key] = c
 	return c, true

@@ -289,7 +289,7 @@ func TestRule9_BuffersAreCarryPlusOneCells(t *testing.T) {
 		most := 0
 		for n := int64(1); n < 20; n++ {
 			if n%2 == 0 {
-				l.wait([]int64{1})
+				l.skip([]int64{1})
 			} else {
 				l.take(n, n, []int64{1})
 				l.land(NotApplied, nil)

@@ -3,7 +3,7 @@ package reader
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/otelcomcount/otelcomcount/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }

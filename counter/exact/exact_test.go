@@ -7,14 +7,14 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/otelcomcount/otelcomcount/counter/exact"
+	"github.com/otelcomcount/otelcomcount/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	logging.Disable() // go-redis reports every dial that the tests let fail
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // server is a miniredis and a client of it.

@@ -20,12 +20,12 @@ import (
 	"go.opentelemetry.io/collector/pipeline"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/collector/processor/processortest"
-	"go.uber.org/goleak"
 
+	"github.com/otelcomcount/otelcomcount/internal/leaktest"
 	o "github.com/otelcomcount/otelcomcount/otelcol/internal/otlptest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var typ = component.MustNewType("comcount")
 

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/otelcomcount/otelcomcount/counter/exact"
+	"github.com/otelcomcount/otelcomcount/internal/leaktest"
 	"github.com/otelcomcount/otelcomcount/test/redistest"
 )
 
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		os.Exit(child(orders))
 	}
 	logging.Disable() // go-redis reports each dial that the tests let fail
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // place is where a test counts: a server or a cluster, and a prefix of its own.

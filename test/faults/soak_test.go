@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
 
+	"github.com/otelcomcount/otelcomcount/internal/leaktest"
 	"github.com/otelcomcount/otelcomcount/test/redistest"
 )
 
@@ -20,7 +20,7 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	logging.Disable() // what go-redis logs of faults made on purpose
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // "No amount is counted twice." "Losses are few and every one is reported with its

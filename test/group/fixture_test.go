@@ -13,9 +13,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/otelcomcount/otelcomcount/counter"
+	"github.com/otelcomcount/otelcomcount/internal/leaktest"
 	"github.com/otelcomcount/otelcomcount/test/redistest"
 )
 
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // record follows a counter's totals on the server, past the life of its keys: it

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/otelcomcount/otelcomcount/internal/leaktest"
 	"github.com/otelcomcount/otelcomcount/test/jsclient"
 	"github.com/otelcomcount/otelcomcount/test/redistest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func TestTwoParticipantsAgree(t *testing.T) {

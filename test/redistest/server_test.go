@@ -11,13 +11,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/otelcomcount/otelcomcount/internal/leaktest"
 	"github.com/otelcomcount/otelcomcount/test/redistest"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 func TestServerAnswersAndIsGoneAfterStop(t *testing.T) {
