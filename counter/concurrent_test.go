@@ -188,6 +188,7 @@ func TestGroupEndsConcurrentSafe(t *testing.T) {
 		}
 		wg.Wait()
 		users.sendHome()
+		until(t, m.quiet) // what was under way may have come after Close
 		sum, before := m.sum("c"), c.Count()
 		assert.Equal(t, before+5, c.Add(5))
 		assert.False(t, c.Total().Known)

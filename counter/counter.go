@@ -17,24 +17,25 @@ import (
 //
 // All methods may be called from any number of goroutines.
 type Counter struct {
-	group  *Group
-	key    seriesKey
-	attrs  attribute.Set
-	grand  *Counter // the grand total that this is a part of; itself if it is one
-	excess bool     // stands for all series above WithMaxSeries
-	alone  bool     // made by New: the group is its own
-
-	counted    atomic.Int64 // changed by Add only
-	parts      atomic.Int64 // of a grand total: what its parts counted
-	overflowed atomic.Int64 // amounts that would have passed int64, not yet reported
-	invalid    atomic.Int64 // how many amounts were none, of a float counter, not yet reported
-
+	// What an Add touches comes first, and shares a cache line.
+	grand   *Counter // the grand total that this is a part of; itself if it is one
+	counted atomic.Int64
+	parts   atomic.Int64 // of a grand total: what its parts counted
 	view    atomic.Pointer[view]
+	excess  bool        // stands for all series above WithMaxSeries
 	touched atomic.Bool // used since the last tick
 	queued  atomic.Bool // has asked the loop to be taken up
 	started atomic.Bool // has been added to
 	ended   atomic.Bool // closed on its own
-	watches watches
+
+	group *Group
+	key   seriesKey
+	attrs attribute.Set
+	alone bool // made by New: the group is its own
+
+	overflowed atomic.Int64 // amounts that would have passed int64, not yet reported
+	invalid    atomic.Int64 // how many amounts were none, of a float counter, not yet reported
+	watches    watches
 
 	place   *place       // the registry's
 	cell    cell         // the loop's
@@ -147,7 +148,10 @@ func (c *Counter) apart() bool {
 }
 
 // passed reports whether adding n gave a sum that wrapped around.
-func passed(sum, n int64) bool { return (n > 0) == (sum-n > sum) && n != 0 }
+func passed(sum, n int64) bool {
+	before := sum - n
+	return (before^sum)&(n^sum) < 0 // it has neither's sign
+}
 
 // undo takes back an amount that does not fit, and has it reported.
 func (c *Counter) undo(from *atomic.Int64, n int64) int64 {

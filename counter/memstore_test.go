@@ -21,6 +21,7 @@ type memStore struct {
 	seen   map[memKey]int64
 	first  map[memKey]string
 	calls  int
+	open   int // calls that have not returned
 	runs   []memRun // of shares, in their order
 
 	// fault is asked for each flush, before it is carried out.
@@ -100,6 +101,12 @@ func (m *memStore) Probe(context.Context, string, string, string) (ServerTime, e
 func (m *memStore) Flush(_ context.Context, f *Flush) []Result {
 	m.mu.Lock()
 	m.calls++
+	m.open++
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.open--
+	}()
 	var fault memFault
 	if m.fault != nil {
 		fault = m.fault(f)
@@ -247,6 +254,13 @@ func (m *memStore) ran() []memRun {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.runs)
+}
+
+// quiet reports whether no call is under way.
+func (m *memStore) quiet() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.open == 0
 }
 
 func (m *memStore) callCount() int {

@@ -1,10 +1,10 @@
 package feed
 
 import (
+	"slices"
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
@@ -64,21 +64,36 @@ func take[N number](t *intake[N], sum *metricdata.Sum[N]) {
 	case sum.Temporality == metricdata.CumulativeTemporality, t.observes(in, sum):
 		t.rises(in, sum)
 	case sum.Temporality == metricdata.DeltaTemporality:
-		for i := range sum.DataPoints {
-			t.count(in, &sum.DataPoints[i].Attributes, sum.DataPoints[i].Value)
-		}
+		t.changes(in, sum.DataPoints)
 	default:
 		in.once(t.report, reasonTemporality)
 	}
 }
 
-// count adds an amount to the series of an attribute set.
-func (t *intake[N]) count(in *Instrument, set *attribute.Set, amount N) {
+// lookahead is how many series are looked up at a time. No lookup begins while an
+// atomic add before it waits for memory, so the adds of some series come after the
+// lookups of all of them.
+const lookahead = 32
+
+// changes counts amounts.
+func (t *intake[N]) changes(in *Instrument, points []metricdata.DataPoint[N]) {
+	var found [lookahead]*series
+	for points := range slices.Chunk(points, lookahead) {
+		for i := range points {
+			found[i] = in.part(&points[i].Attributes)
+		}
+		for i := range points {
+			t.count(in, found[i], points[i].Value)
+		}
+	}
+}
+
+// count adds an amount to a series.
+func (t *intake[N]) count(in *Instrument, s *series, amount N) {
 	if in.refused {
 		t.report.lost(in.Name, reasonName, amount)
 		return
 	}
-	s := in.part(set)
 	s.used = t.round
 	t.add(in, t.report, s, amount)
 }
@@ -122,7 +137,7 @@ func (t *intake[N]) rises(in *Instrument, sum *metricdata.Sum[N]) {
 		case opened:
 			t.room--
 		}
-		t.count(in, &p.Attributes, amount)
+		t.count(in, in.part(&p.Attributes), amount)
 	}
 }
 
