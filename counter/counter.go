@@ -252,6 +252,9 @@ func (c *Counter) Shutdown(ctx context.Context) error {
 // is the buffer, nothing is Known, and the group answers the counter's name with
 // [ErrClosed]. Closing a grand total closes its parts too. Close may be called
 // more than once.
+//
+// The group remembers which names were closed. Parts that come and go need no
+// Close: one that nobody uses leaves memory by itself.
 func (c *Counter) Close() {
 	if c.alone {
 		c.group.Close()

@@ -21,7 +21,7 @@ type memStore struct {
 	seen   map[memKey]int64
 	first  map[memKey]string
 	calls  int
-	open   int // calls that have not returned
+	open   int      // calls that have not returned
 	runs   []memRun // of shares, in their order
 
 	// fault is asked for each flush, before it is carried out.

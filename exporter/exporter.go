@@ -35,8 +35,9 @@ var _ sdkmetric.Exporter = (*Exporter)(nil)
 // New returns an exporter for a PeriodicReader. The client stays the caller's:
 // Shutdown does not close it.
 //
-// New fails on a nil client, a [redis.Ring], and options out of bounds. It does
-// not talk to Redis; nothing does before something was counted.
+// New fails on a nil client, a [redis.Ring], a [redis.AutoPipeliner], and options
+// out of bounds. It does not talk to Redis; nothing does before something was
+// counted.
 func New(rdb redis.UniversalClient, opts ...Option) (*Exporter, error) {
 	cfg := config{Config: feed.NewConfig("exporter", defaultInterval)}
 	for _, o := range opts {

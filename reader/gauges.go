@@ -26,7 +26,8 @@ type gauges struct {
 // observable gauges, of the instruments that have counted and of those that
 // will: `<name>.group` is the grand total, `<name>.group.series` its parts with
 // their attributes. They have the instrument's unit and kind of number. A total
-// that is not known is not observed.
+// that is not known is not observed. Every process exports the same totals:
+// aggregate them with max or last over processes, never with sum.
 //
 // The provider may be the one that the reader is registered with. After Shutdown
 // RegisterGauges returns [sdkmetric.ErrReaderShutdown].

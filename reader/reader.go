@@ -45,9 +45,9 @@ var _ sdkmetric.Reader = (*Reader)(nil)
 // New returns a reader to be registered with a MeterProvider. The client stays
 // the caller's: Shutdown does not close it.
 //
-// New fails on a nil client, a [redis.Ring], and options out of bounds. It does
-// not talk to Redis; nothing does before something was counted. A reader must be
-// shut down, be it registered or not: it has a goroutine.
+// New fails on a nil client, a [redis.Ring], a [redis.AutoPipeliner], and options
+// out of bounds. It does not talk to Redis; nothing does before something was
+// counted. A reader must be shut down, be it registered or not: it has a goroutine.
 func New(rdb redis.UniversalClient, opts ...Option) (*Reader, error) {
 	cfg := feed.NewConfig("reader", defaultInterval)
 	for _, o := range opts {

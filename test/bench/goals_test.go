@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"testing"
+
+	"github.com/redis/go-redis/v9/logging"
 )
 
 var (
@@ -16,6 +18,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	logging.Disable() // what go-redis logs of a server that is not there on purpose
 	if !*goals {
 		// Once each, to see that it works.
 		if err := flag.Set("test.benchtime", "1x"); err != nil {
