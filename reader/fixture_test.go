@@ -62,6 +62,12 @@ type replica struct {
 
 func (b *bubble) replica(opts ...any) *replica {
 	b.Helper()
+	return b.replicaOn(b.client(), opts...)
+}
+
+// replicaOn returns a replica with a client of its own.
+func (b *bubble) replicaOn(rdb *redis.Client, opts ...any) *replica {
+	b.Helper()
 	ropts := []Option{WithInterval(second)}
 	popts := []sdkmetric.Option{sdkmetric.WithResource(resource.NewSchemaless(attribute.String("service.name", "shop")))}
 	for _, o := range opts {
@@ -74,7 +80,7 @@ func (b *bubble) replica(opts ...any) *replica {
 			b.Fatalf("no option: %T", o)
 		}
 	}
-	r, err := New(b.client(), ropts...)
+	r, err := New(rdb, ropts...)
 	require.NoError(b, err)
 	other := sdkmetric.NewManualReader()
 	p := sdkmetric.NewMeterProvider(append(popts, sdkmetric.WithReader(r), sdkmetric.WithReader(other))...)

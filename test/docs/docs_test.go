@@ -73,3 +73,13 @@ func TestLinksOfDocumentsLead(t *testing.T) {
 	}
 	assert.Positive(t, found)
 }
+
+// Counts that several masters merge diverge for good. Whoever has such a store must
+// read that it is none for these counters.
+func TestB58_DocumentsNameActiveActiveStoresAsUnsupported(t *testing.T) {
+	for _, path := range []string{"README.md", "counter/doc.go", "counter/exact/doc.go"} {
+		text, err := os.ReadFile(filepath.Join(root, path))
+		require.NoError(t, err)
+		assert.Regexp(t, `(?i)active-active`, string(text), path)
+	}
+}
