@@ -110,23 +110,7 @@ func TestPromise1_AParticipantAddsToAnIntervalAtMostOnce(t *testing.T) {
 // DESIGN 2, promise 2: "Never in the way. Nothing on the calling path waits for Redis, takes a lock that is held
 // across I/O, or returns a network error."
 func TestPromise2_NothingOnTheCallingPathWaits(t *testing.T) {
-	for name, hang := range map[string]func(m *memStore, s stuck) Store{
-		"lookup": func(_ *memStore, s stuck) Store { return s },
-		"probe": func(m *memStore, s stuck) Store {
-			return struct {
-				finder
-				prober
-				flusher
-			}{m, s, s}
-		},
-		"flush": func(m *memStore, s stuck) Store {
-			return struct {
-				finder
-				prober
-				flusher
-			}{m, m, s}
-		},
-	} {
+	for name, hang := range hangs {
 		t.Run(name, func(t *testing.T) {
 			onStore(t, func(t *testing.T, m *memStore) {
 				s := stuck{make(chan struct{})}

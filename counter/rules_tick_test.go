@@ -155,26 +155,29 @@ func (s stuck) Flush(_ context.Context, f *Flush) []Result {
 	return make([]Result, len(f.Shares))
 }
 
+// hangs are stores of which one call does not come back.
+var hangs = map[string]func(m *memStore, s stuck) Store{
+	"lookup": func(_ *memStore, s stuck) Store { return s },
+	"probe": func(m *memStore, s stuck) Store {
+		return struct {
+			finder
+			prober
+			flusher
+		}{m, s, s}
+	},
+	"flush": func(m *memStore, s stuck) Store {
+		return struct {
+			finder
+			prober
+			flusher
+		}{m, m, s}
+	},
+}
+
 // DESIGN 2, rule 6: "The loop owns all state; each store call runs in a goroutine of its own and answers by
 // channel (go-redis does not obey a cancelled context while it reads, and its ReadTimeout is seconds)."
 func TestRule6_TheLoopNeverWaitsForTheStore(t *testing.T) {
-	for name, hang := range map[string]func(m *memStore, s stuck) Store{
-		"lookup": func(_ *memStore, s stuck) Store { return s },
-		"probe": func(m *memStore, s stuck) Store {
-			return struct {
-				finder
-				prober
-				flusher
-			}{m, s, s}
-		},
-		"flush": func(m *memStore, s stuck) Store {
-			return struct {
-				finder
-				prober
-				flusher
-			}{m, m, s}
-		},
-	} {
+	for name, hang := range hangs {
 		t.Run(name, func(t *testing.T) {
 			onStore(t, func(t *testing.T, m *memStore) {
 				s := stuck{make(chan struct{})}
