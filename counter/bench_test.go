@@ -37,6 +37,8 @@ func BenchmarkAtomicAdd(b *testing.B) {
 	}
 }
 
+// DESIGN 2: "Data layout that gives Add its cost (tried: Add 6 to 7 ns where a bare atomic add takes 3.3 to 4.5; 7
+// to 9 for a series, which also adds to its name's total):"
 func BenchmarkAdd(b *testing.B) {
 	c := benchCounter(b)
 	b.ReportAllocs()

@@ -60,6 +60,7 @@ func flush(t *testing.T, store counter.Store, shares ...counter.Share) []counter
 	return store.Flush(t.Context(), &counter.Flush{Participant: "alice--1", Interval: time.Second, Shares: shares})
 }
 
+// DESIGN 2, promise: "redis.Ring is refused (a rehash would split marker and total)."
 func TestNewStoreRefuses(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close()

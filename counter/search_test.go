@@ -29,6 +29,10 @@ import (
 
 var searchLarge = flag.Bool("search.large", false, "search through the large scopes, too: takes long and needs gigabytes")
 
+// DESIGN 2: "How it is held. (The rules below were checked by exhaustive search over small scopes: two participants,
+// up to three faults of lost, delayed and repeated messages, a failover that loses a suffix of writes with a
+// slightly slower clock, a clock step, a crash;"
+//
 // All rules hold in every state of these scopes.
 func TestNoPromiseIsBrokenInAnyState(t *testing.T) {
 	scopes := ordinaryScopes()

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// DESIGN 2: "each rule, when removed, was seen to break the promise. The list of those traces is
+// in section 6. Change no rule without such a search."
+//
 // What the rules are there for (DESIGN, section 6): without the rule the search
 // finds how the promise is broken, with it nothing.
 func TestWithoutARuleThePromiseBreaks(t *testing.T) {

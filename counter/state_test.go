@@ -82,6 +82,7 @@ func withIdentity(id string, phase float64) Option {
 	return option(func(c config) config { c.id, c.phase = id, phase; return c })
 }
 
+// DESIGN 2, promise 3: "Nothing disappears silently."
 func TestAnyHistoryKeepsThePromise(t *testing.T) {
 	bubbletest.SkipInShortRace(t)
 	reached := map[string]int{}

@@ -83,3 +83,45 @@ func TestB58_DocumentsNameActiveActiveStoresAsUnsupported(t *testing.T) {
 		assert.Regexp(t, `(?i)active-active`, string(text), path)
 	}
 }
+
+// Each sentence of the contract is quoted above a test that fails when it is broken.
+// That it fails is for who writes the test to see; that it is there can be checked.
+func TestEachSentenceOfTheContractIsQuotedByATest(t *testing.T) {
+	design, err := os.ReadFile(filepath.Join(root, "DESIGN.md"))
+	require.NoError(t, err)
+	_, contract, ok := strings.Cut(string(design), "## 2. The promise, in the order in which it binds\n")
+	require.True(t, ok)
+	contract, _, ok = strings.Cut(contract, "\n## 3.")
+	require.True(t, ok)
+	contract = regexp.MustCompile(`(?m)^\d+\. `).ReplaceAllString(contract, "") // numbers of rules
+
+	var quotes strings.Builder
+	for _, dir := range []string{"counter", "test"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ os.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for line := range strings.Lines(string(text)) {
+				if comment, ok := strings.CutPrefix(strings.TrimSpace(line), "//"); ok {
+					quotes.WriteString(comment + " ")
+				}
+			}
+			return err
+		})
+		require.NoError(t, err)
+	}
+	said := plain(quotes.String())
+	sentences := regexp.MustCompile(`[.:;)] `).Split(plain(contract), -1)
+	require.Greater(t, len(sentences), 100)
+	for _, s := range sentences {
+		if s = strings.Trim(s, " .:;()"); !strings.Contains(said, s) {
+			t.Errorf("no test quotes %q", s)
+		}
+	}
+}
+
+// plain is a text without line breaks and marks of style.
+func plain(text string) string {
+	return strings.Join(strings.Fields(strings.NewReplacer("*", "", "`", "").Replace(text)), " ")
+}

@@ -13,7 +13,9 @@ import (
 	"github.com/otelcomcount/otelcomcount/test/redistest"
 )
 
-// DESIGN, rule 6: "a stalled node delays nobody else's counters".
+// DESIGN 2, rule 6: "A lane is all counters of a group whose slot one master holds (without a cluster: all
+// counters; in a cluster by `MasterForKey`, looked up again when slots move), with that server's clock, its own
+// tick and its own flight, so that a stalled node delays nobody else's counters."
 func TestStalledMasterDelaysNoCounterOfTheOther(t *testing.T) {
 	cluster := redistest.StartCluster(t, 2)
 	interval, prefix := redistest.Interval(t), redistest.Prefix(t)

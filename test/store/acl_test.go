@@ -80,6 +80,9 @@ func timeless(result counter.Result) counter.Result {
 	return result
 }
 
+// DESIGN 2, rule 3: "The probe (rule 6) tries the rights that the script needs (PEXPIRE included), so that missing
+// ones show before anything is written."
+//
 // Without one of the rights the probe names it, nothing is counted, and nothing is
 // sent again.
 func TestEachMissingRightIsNamed(t *testing.T) {

@@ -89,6 +89,7 @@ var errorCases = []scriptCase{
 		share.Series, share.Amounts = []string{"a=1"}, []int64{-1} // the total cannot take one more
 		f.wantFailed(counter.Lost, "overflow", f.one(share))
 	}},
+	// DESIGN 2, rule 3: "One counter's error leaves the other counters of the call alone."
 	{name: "one counter's error leaves the others alone", run: func(f *fixture) {
 		var shares []counter.Share
 		for i, name := range []string{"a", "b", "c"} {

@@ -110,6 +110,9 @@ var lost = map[string]redistest.Fault{
 	"half a reply":        {Kind: redistest.CutReply, Match: redistest.Script, Bytes: 5},
 }
 
+// DESIGN 2, rule 10: "Sent at most once. go-redis re-sends commands after network errors (3 times by default; a
+// cluster client even with MaxRetries -1, and option structs that are reused switch retries back on)."
+//
 // go-redis sends a command again whose reply was lost, and then says that all is
 // well: B01 and B03 in the cases. Ours are sent once.
 func TestALostReplyIsSentOnce(t *testing.T) {
@@ -132,6 +135,8 @@ func TestALostReplyIsSentOnce(t *testing.T) {
 	}
 }
 
+// DESIGN 2, rule 10: "Tried on v9.23 against a proxy that swallows replies: one send, single and pipelined,
+// standalone and cluster, with the user's client and settings untouched;"
 func TestALostReplyIsSentOnceInACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartProxiedCluster(t, 2)

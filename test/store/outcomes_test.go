@@ -11,6 +11,8 @@ import (
 
 // outcomes are the cases of DESIGN, section 2, rules 1, 2, 8 and 12.
 var outcomes = []scriptCase{
+	// DESIGN 2, rule 1: "The participant *declares* N, by naming the keys of N. The script applies the flush only
+	// if N = n (or N = n + 1 where the call says *ahead*)."
 	{name: "a share of the running interval is applied", run: func(f *fixture) {
 		f.wantTotals(counter.Result{Outcome: counter.Applied, Open: 7, OpenKnown: true}, f.one(f.add(1, 7)))
 		assert.Equal(f, "7", f.total(f.n))
@@ -42,6 +44,8 @@ var outcomes = []scriptCase{
 			}
 		}
 	}},
+	// DESIGN 2, rule 2: "m = s: *repeated*: it was applied already; nothing changes, the answer is that of an
+	// applied one."
 	{name: "the same share again is repeated and changes nothing", run: func(f *fixture) {
 		f.setTotal(f.n-1, "5")
 		share := f.add(1, 7)
@@ -55,6 +59,7 @@ var outcomes = []scriptCase{
 		assert.Equal(f, "7", f.total(f.n))
 		assert.Equal(f, before, f.hash(f.n))
 	}},
+	// DESIGN 2, rule 2: "Other m > 0: *used*: nothing changes."
 	{name: "another share in the same interval is used", run: func(f *fixture) {
 		f.one(f.add(1, 7))
 		before := f.hash(f.n)
@@ -71,6 +76,8 @@ var outcomes = []scriptCase{
 		assert.Equal(f, "24", f.total(f.n))
 		assert.Equal(f, map[string]string{"#": "2", mark(alice, 0): "1", mark(bob, 0): "1", mark(alice, 12): "1"}, f.hash(f.n))
 	}},
+	// DESIGN 2, rule 2: "Otherwise, by the clock: N is right: apply, m := s. n > N + 1: *late*: write nothing;
+	// this proves nothing. Else: m := -s, *refused*: the refusal is its own fence."
 	{name: "too early by one is refused, with a fence", run: func(f *fixture) {
 		share := f.add(5, 7)
 		share.Interval++
@@ -105,6 +112,7 @@ var outcomes = []scriptCase{
 		}
 		assert.Empty(f, f.keys())
 	}},
+	// DESIGN 2, rule 2: "m < 0 and |m| >= s: *fenced*: it never was and never will be applied."
 	{name: "what was refused is fenced, and so is all before", run: func(f *fixture) {
 		f.setHash(f.n, mark(alice, 0), "-5")
 		for _, seq := range []int64{5, 4, 1} {
@@ -113,6 +121,8 @@ var outcomes = []scriptCase{
 		assert.Empty(f, f.total(f.n))
 		assert.Equal(f, map[string]string{mark(alice, 0): "-5"}, f.hash(f.n))
 	}},
+	// DESIGN 2, rule 2: "So "at most once per interval" is kept by the server, and a refused flush stays unapplied
+	// whatever is repeated later; N may be declared again with a larger s."
 	{name: "after a refusal the interval is free for later shares", run: func(f *fixture) {
 		f.setHash(f.n, mark(alice, 0), "-5")
 		assert.Equal(f, counter.Applied, f.one(f.add(6, 7)).Outcome)
@@ -125,6 +135,7 @@ var outcomes = []scriptCase{
 		f.want(counter.Refused, f.one(share))
 		assert.Equal(f, "-9", f.hash(f.n + 1)[mark(alice, 0)])
 	}},
+	// DESIGN 2, rule 2: "The script reads the marker m, before it looks at the clock:"
 	{name: "the mark decides before the clock does", run: func(f *fixture) {
 		for _, n := range []int64{f.n - 3, f.n - 2, f.n - 1, f.n + 1, f.n + 2} {
 			f.setHash(n, mark(alice, 0), "5", mark(bob, 0), "-5")
@@ -152,6 +163,7 @@ var outcomes = []scriptCase{
 		f.wantLife(3, f.totalKey(f.n))
 		f.wantLife(4, f.hashKey(f.n))
 	}},
+	// DESIGN 2, rule 8: "An ahead call reads Closed (n - 1) and Open (n) by the server's clock like any other."
 	{name: "an ahead share is applied in the next interval, and reads by the clock", run: func(f *fixture) {
 		f.setTotal(f.n-1, "5")
 		f.setHash(f.n-1, "#", "3", `a="b"`, "4")
@@ -215,6 +227,8 @@ var outcomes = []scriptCase{
 		}
 		assert.Empty(f, f.keys())
 	}},
+	// DESIGN 2, rule 12: "Of the calls that ask for it (a flag; never ahead calls), at most one per counter and
+	// interval is told that it was the first to flush there ('!')."
 	{name: "one of those that ask is the first", run: func(f *fixture) {
 		f.oneAs("carol--1", f.add(1, 7)) // does not ask
 		share := f.add(1, 7)

@@ -19,12 +19,14 @@ func (f *fixture) ask(seq int64, questions ...counter.Question) counter.Share {
 
 // questions are the cases of DESIGN, section 2, rule 5.
 var questions = []scriptCase{
+	// DESIGN 2, rule 5: "m = s: counted."
 	{name: "its mark: it was counted", run: func(f *fixture) {
 		f.setHash(f.n-1, mark(alice, 0), "5")
 		result := f.one(f.ask(6, counter.Question{Interval: f.n - 1, Seq: 5}))
 		assert.Equal(f, []counter.Answer{counter.Counted}, result.Answers)
 		assert.Equal(f, map[string]string{mark(alice, 0): "5"}, f.hash(f.n-1))
 	}},
+	// DESIGN 2, rule 5: "Otherwise m := -s with its TTL, not counted."
 	{name: "no mark: it was not counted, and never will be", run: func(f *fixture) {
 		result := f.one(f.ask(6, counter.Question{Interval: f.n - 1, Seq: 5}))
 		assert.Equal(f, []counter.Answer{counter.NotCounted}, result.Answers)
@@ -43,6 +45,7 @@ var questions = []scriptCase{
 		require.NoError(f, f.rdb.Del(f.Context(), f.hashKey(f.n)).Err())
 		assert.Equal(f, []counter.Answer{counter.NotCounted}, f.one(share).Answers)
 	}},
+	// DESIGN 2, rule 5: "m > 0 or |m| >= s: not counted."
 	{name: "another mark: it was not counted", run: func(f *fixture) {
 		for i, m := range []string{"4", "6", "-5", "-6"} {
 			f.setHash(f.n-1, mark(alice, 0), m)
@@ -126,6 +129,8 @@ var questions = []scriptCase{
 		}
 		assert.NotContains(f, f.hash(f.n-1), mark(alice, 0), "no fence")
 	}},
+	// DESIGN 2, rule 5: "The script answers it, in applied and repeated calls, once M is over by the slack (a
+	// quarter of the interval, at most 500 ms), else leaves it open."
 	{name: "it is open until the slack is over", miniOnly: "a real server's clock cannot be set", run: func(f *fixture) {
 		for _, tt := range []struct{ interval, slack time.Duration }{
 			{time.Hour, 500 * time.Millisecond},

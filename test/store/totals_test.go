@@ -33,6 +33,7 @@ var totals = []scriptCase{
 		assert.Equal(f, "10", f.total(f.n))
 		assert.Equal(f, map[string]string{"#": "1", mark(alice, 0): "1", "a=1": "1", "b=2": "2", "c=3": "3"}, f.hash(f.n))
 	}},
+	// DESIGN 2, rule 7: "Series with amount 0 are only read."
 	{name: "series of zero are only read", run: func(f *fixture) {
 		f.setTotal(f.n-1, "30")
 		f.setHash(f.n-1, "a=1", "11")

@@ -62,6 +62,9 @@ func TestRunSendsTheSourceOnlyAfterNoScript(t *testing.T) {
 	assert.Equal(t, 1, server.Conns())
 }
 
+// DESIGN 2, rule 10: "Commands that add are sent as a type of ours that embeds `*redis.Cmd` and returns true from
+// `NoRetry()`."
+//
 // Another library sent its script again after any error: B04 in the cases.
 func TestNothingElseIsSentTwice(t *testing.T) {
 	tests := map[string]struct {
@@ -219,6 +222,7 @@ func twoServers(t *testing.T, a, b *resptest.Server) *redis.ClusterClient {
 	})
 }
 
+// DESIGN 2, rule 10: "a cluster client still follows MOVED and ASK for them."
 func TestClusterFollowsRedirects(t *testing.T) {
 	for _, redirect := range []string{"MOVED", "ASK"} {
 		t.Run(redirect, func(t *testing.T) {
