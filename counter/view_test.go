@@ -52,3 +52,38 @@ func TestBufferIsWhatWasCountedAndIsNotSettled(t *testing.T) {
 		assert.EqualValues(t, 29, c.counted.Load())
 	})
 }
+
+// loseAll has no request reach the store any more.
+func loseAll(m *memStore) { m.setFault(func(*Flush) memFault { return memFault{loseRequest: true} }) }
+
+// DESIGN 1: "While it is unknown, Count is Buffer."
+func TestAStaleTotalIsNotInCount(t *testing.T) {
+	inBubble(t, func(t *testing.T, m *memStore, g *Group) {
+		c := mustCounter(t, g, "c")
+		c.Add(100)
+		for c.Total().Closed != 100 || c.Total().Buffer != 0 {
+			sleep(second / 100)
+		}
+		assert.EqualValues(t, 100, c.Count())
+		loseAll(m)
+		sleep(3100 * time.Millisecond)
+		assert.False(t, c.Total().Known)
+		assert.Zero(t, c.Count())
+	})
+}
+
+// DESIGN 1: Open is "dropped once that interval has ended".
+func TestOpenEndsWithItsInterval(t *testing.T) {
+	inBubble(t, func(t *testing.T, m *memStore, g *Group) {
+		c := mustCounter(t, g, "c")
+		c.Add(100)
+		for c.Total().Open != 100 {
+			sleep(second / 100)
+		}
+		assert.EqualValues(t, 100, c.Count())
+		loseAll(m)
+		sleep(second)
+		assert.EqualValues(t, -1, c.Total().Open)
+		assert.Zero(t, c.Count())
+	}, WithOpenInterval())
+}
