@@ -7,6 +7,7 @@
 //
 //	requests, err := counter.New(rdb, "requests", time.Second)
 //	...
+//	defer requests.Shutdown(ctx)
 //	if requests.Add(1) > budget {
 //		shed()
 //	}
@@ -58,7 +59,7 @@
 //
 // With [WithLogger]; every message has a name: the counter's, or the callback's.
 //
-//	error  flush failed              error, dropped
+//	error  flush failed              error, dropped, cause
 //	error  amount dropped            error, dropped
 //	error  callback panicked         panic
 //	warn   total went stale          after
@@ -66,12 +67,17 @@
 //	warn   server may evict live keys  policy, want
 //	warn   too many series           limit
 //	info   counter started           interval, prefix, store
+//	info   flush recovered
 //	info   counter stopped
 //	debug  flush completed           interval, amount, count
+//	debug  script loaded             sha
 //
 // A flush that failed with dropped 0 has lost nothing yet; one that goes on failing
-// the same way is logged once. An amount dropped is one that is none (NaN, a
-// negative one of a float counter) or does not fit. Losses are logged each time.
+// the same way is logged once, until it has recovered. Losses are logged each time:
+// their error is the reason (see Metrics), their cause the failure that was logged
+// before, if it goes on. An amount dropped is one that is none (NaN, a negative one of
+// a float counter) or does not fit. go-redis has a log of its own, see
+// [redis.SetLogger].
 //
 // # Metrics
 //
@@ -79,7 +85,9 @@
 //
 //	comcount.flushes            {flush}    parts of counters sent, by outcome
 //	comcount.flush.duration     s          round trip of a flush
-//	comcount.dropped            1          amounts given up, by reason
+//	comcount.dropped            1          amounts given up, by reason: "not applied in
+//	                                       time", "may have been counted", "closed",
+//	                                       "passes int64", "not a finite amount >= 0"
 //	comcount.intervals.skipped  {interval} ticks that could not send anything
 //	comcount.series             {series}   counters flushed every interval
 //	comcount.totals.stale       {total}    totals that nothing refreshed for two intervals

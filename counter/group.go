@@ -13,7 +13,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// Group is any number of counters that share one tick, one participant identity
+// Group is a process's part of a group of processes: any number of counters that share
+// one tick, one participant identity
 // and the connections of one client. All its counters that live on one server
 // are flushed in one round trip an interval.
 //
@@ -62,6 +63,11 @@ func NewGroup(rdb redis.UniversalClient, interval time.Duration, opts ...Option)
 	report, err := newReporter(cfg)
 	if err != nil {
 		return nil, err
+	}
+	if s, ok := store.(*redisStore); ok {
+		own := *s // it may be in other groups, too
+		own.loaded = report.loaded
+		store = &own
 	}
 	if cfg.id == "" {
 		cfg.id, cfg.phase = newIdentity()
@@ -162,7 +168,8 @@ func (g *Group) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// Close stops the group and all its counters at once. See [Counter.Close].
+// Close stops the group and all its counters at once and gives up what is not sent.
+// To end a program, use [Group.Shutdown]. See [Counter.Close].
 func (g *Group) Close() {
 	g.mu.Lock()
 	first, running := !g.closed, g.running

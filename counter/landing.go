@@ -85,7 +85,10 @@ func (l *loop) reportShare(b *batch, s *Share, r *Result) {
 	case r.Err != nil:
 		l.reportFailure([]*account{a}, r.Err)
 	case (r.Outcome == Applied || r.Outcome == Repeated) && s.Mode != ModeRead:
-		a.lastErr = ""
+		if a.lastErr != "" {
+			a.lastErr = ""
+			l.report.recovered(a.grand.key)
+		}
 		if l.report.debugs() {
 			l.report.completed(a.grand.key, s.Interval, s.Amount, a.grand.read().Count)
 		}
@@ -108,16 +111,16 @@ func (l *loop) reportLosses(b *batch) (lost int64) {
 	for _, loss := range b.ledger.losses {
 		sum := total(loss.amounts)
 		lost += sum
-		l.report.lost(key, loss.reason, sum)
+		l.report.lost(key, loss.reason, sum, b.account.lastErr)
 	}
 	b.ledger.losses = nil
 	l.tellLost(b, lost)
 	for _, c := range b.cells {
 		if c.overflowed.Load() != 0 {
-			l.report.lost(key, lostOverflow, c.overflowed.Swap(0))
+			l.report.lost(key, lostOverflow, c.overflowed.Swap(0), "")
 		}
 		if c.invalid.Load() != 0 {
-			l.report.lost(key, lostInvalid, c.invalid.Swap(0))
+			l.report.lost(key, lostInvalid, c.invalid.Swap(0), "")
 		}
 	}
 	return lost

@@ -29,7 +29,8 @@ const (
 // redisStore is the [Store] on Redis.
 type redisStore struct {
 	rdb     redis.UniversalClient
-	cluster masterFinder // nil without a cluster
+	cluster masterFinder      // nil without a cluster
+	loaded  func(name string) // is told that a server did not have the script; nil: nobody is
 }
 
 // masterFinder is what only clients of a cluster have.
@@ -91,11 +92,16 @@ func hashTag(name string) string { return "{" + name + "}" }
 // Probe implements [Store].
 func (s *redisStore) Probe(ctx context.Context, _, prefix, name string) (ServerTime, error) {
 	keys := []string{totalKey(prefix, name, 0), partsKey(prefix, name, 0)}
-	reply, err := flushScript.Run(ctx, s.rdb, keys).Reply()
+	cmd := flushScript.Run(ctx, s.rdb, keys)
+	s.noteLoad(cmd, name)
+	reply, err := cmd.Reply()
+	if redis.HasErrorPrefix(err, "NOPERM ") {
+		return 0, fmt.Errorf("counter: cannot use Redis for counter %q: %w; the user needs: ~%s{*}:* %s", name, err, prefix, rights)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("counter: cannot use Redis for counter %q: %w", name, err)
 	}
-	time, denied, err := decodeProbe(reply)
+	now, denied, err := decodeProbe(reply)
 	if err != nil {
 		return 0, err
 	}
@@ -103,7 +109,14 @@ func (s *redisStore) Probe(ctx context.Context, _, prefix, name string) (ServerT
 		return 0, fmt.Errorf("counter: the Redis user is not permitted to run %s on the keys %q; it needs: ~%s{*}:* %s",
 			strings.ReplaceAll(strings.ToLower(denied), " ", ", "), prefix+hashTag(name)+":*", prefix, rights)
 	}
-	return time, nil
+	return now, nil
+}
+
+// noteLoad tells that a command brought the script along.
+func (s *redisStore) noteLoad(cmd *script.Cmd, name string) {
+	if s.loaded != nil && cmd.Name() == "eval" && cmd.Err() == nil {
+		s.loaded(name)
+	}
 }
 
 // rights are the commands that the user of the store needs.
@@ -138,6 +151,7 @@ func (s *redisStore) send(ctx context.Context, flush *Flush, calls []scriptCall,
 	}
 	for i, call := range calls {
 		shares := flush.Shares[call.from:call.to]
+		s.noteLoad(cmds[i], shares[0].Name)
 		decode(cmds[i], shares, results[call.from:call.to])
 		if refusedTogether(cmds[i]) && !shares[0].sameCounter(&shares[len(shares)-1]) {
 			alone = append(alone, call.apart(flush.Shares)...)

@@ -35,7 +35,8 @@ func newReporter(cfg config) (*reporter, error) {
 	r.flushes, errs[0] = m.Int64Counter("comcount.flushes", metric.WithUnit("{flush}"),
 		metric.WithDescription("Parts of counters sent to the store, by outcome."))
 	r.duration, errs[1] = m.Float64Histogram("comcount.flush.duration", metric.WithUnit("s"),
-		metric.WithDescription("Round trip of a flush."))
+		metric.WithDescription("Round trip of a flush."),
+		metric.WithExplicitBucketBoundaries(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5))
 	r.dropped, errs[2] = m.Int64Counter("comcount.dropped", metric.WithUnit("1"),
 		metric.WithDescription("Amounts given up, by reason."))
 	r.skipped, errs[3] = m.Int64Counter("comcount.intervals.skipped", metric.WithUnit("{interval}"),
@@ -79,13 +80,28 @@ func (r *reporter) failed(k seriesKey, err string, dropped int64) {
 	r.log(slog.LevelError, "flush failed", k.attr(), slog.String("error", err), slog.Int64("dropped", dropped))
 }
 
-func (r *reporter) lost(k seriesKey, why reason, dropped int64) {
+// recovered says that a counter is flushed again, after a failure that was logged.
+func (r *reporter) recovered(k seriesKey) { r.log(slog.LevelInfo, "flush recovered", k.attr()) }
+
+// loaded says that a server did not have the script. The name is that of one of the
+// counters in the call.
+func (r *reporter) loaded(name string) {
+	r.log(slog.LevelDebug, "script loaded", seriesKey{name: name}.attr(), slog.String("sha", flushScript.SHA()))
+}
+
+// lost reports an amount that was given up. The cause is the failure that was logged
+// last, of which the amount may be a victim.
+func (r *reporter) lost(k seriesKey, why reason, dropped int64, cause string) {
 	r.dropped.Add(context.Background(), dropped, metric.WithAttributes(attribute.String("reason", string(why))))
 	if why == lostInvalid || why == lostOverflow {
 		r.log(slog.LevelError, "amount dropped", k.attr(), slog.String("error", string(why)), slog.Int64("dropped", dropped))
 		return
 	}
-	r.failed(k, string(why), dropped)
+	attrs := []slog.Attr{k.attr(), slog.String("error", string(why)), slog.Int64("dropped", dropped)}
+	if cause != "" {
+		attrs = append(attrs, slog.String("cause", cause))
+	}
+	r.log(slog.LevelError, "flush failed", attrs...)
 }
 
 func (r *reporter) completed(k seriesKey, interval, amount, count int64) {

@@ -34,6 +34,10 @@ type watch struct {
 // buffer is enough to cross. A watch keeps its counter awake; it does not start
 // one that was never added to.
 //
+// While the group's total is not known, Count is this participant's own buffer. So an
+// outage may bring a call with false though load has not fallen, and what is caught up
+// after it one with true. Where that matters, do not act on a call without t.Known.
+//
 // stop does not wait for a running call, and may be called by fn. Close of the
 // counter or its group ends the watch.
 func (c *Counter) Watch(high, low int64, fn func(t Total, over bool)) (stop func()) {

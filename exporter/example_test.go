@@ -3,6 +3,7 @@ package exporter_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -22,17 +23,18 @@ func Example() {
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer func() { _ = rdb.Close() }()
 
-	e, err := exporter.New(rdb, exporter.WithGroup("shop"), exporter.WithNext(yourExporter()))
+	const period = time.Minute
+	e, err := exporter.New(rdb, exporter.WithGroup("shop"), exporter.WithInterval(period), exporter.WithNext(yourExporter()))
 	if err != nil {
 		panic(err)
 	}
-	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e)))
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e, sdkmetric.WithInterval(period))))
 	defer func() { _ = provider.Shutdown(ctx) }()
 
 	requests, _ := provider.Meter("shop").Int64Counter("http.requests")
 	requests.Add(ctx, 1024)
 
-	_ = provider.ForceFlush(ctx) // by itself every 60 s
+	_ = provider.ForceFlush(ctx) // by itself once a minute
 
 	fmt.Println("not yet with the group:", e.Total("http.requests").Buffer)
 	// Output: not yet with the group: 0

@@ -29,7 +29,7 @@ func (o option) apply(c *config) { o(c) }
 // WithInterval sets how often the group's totals are closed: whole milliseconds,
 // 10 ms to 24 h, by default 60 s. It must be at least the period of the
 // PeriodicReader; a longer period is warned of. All participants must have the
-// same.
+// same: one with another counts apart from them, and nothing warns of it.
 func WithInterval(d time.Duration) Option {
 	return option(func(c *config) { c.Interval = d })
 }
@@ -43,7 +43,8 @@ func WithNext(next sdkmetric.Exporter) Option {
 	return option(func(c *config) { c.next = next })
 }
 
-// WithGroup names the group, whose participants share totals. By default it is
+// WithGroup names the group, whose participants share totals; "shop" is also the group
+// of a service named shop without a namespace. By default it is
 // the service: service.namespace and service.name of the provider's resource. A
 // service without a name shares totals with its like, which is warned of.
 func WithGroup(name string) Option {
@@ -62,7 +63,7 @@ func WithInstruments(patterns ...string) Option {
 //
 //	error  amount dropped                       name, error, dropped
 //	warn   instrument not counted               name, error
-//	warn   service has no name                  prefix
+//	warn   service has no name                  prefix, want
 //	warn   batch of another service not counted prefix, other
 //	warn   interval is shorter than the period  interval, period
 //
@@ -71,7 +72,9 @@ func WithLogger(l *slog.Logger) Option {
 	return option(func(c *config) { c.Logger = l })
 }
 
-// WithMeterProvider has the exporter measure itself. It may be the provider whose
+// WithMeterProvider has the exporter measure itself: what package counter does, and
+// comcount.input.dropped, how many amounts of instruments could not be counted, by
+// reason (such as "negative amount"), which its log tells one by one. It may be the provider whose
 // PeriodicReader has the exporter, by way of otel.GetMeterProvider. The default
 // is none.
 func WithMeterProvider(mp metric.MeterProvider) Option {

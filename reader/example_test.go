@@ -3,6 +3,7 @@ package reader_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -22,16 +23,18 @@ func Example() {
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
 	defer func() { _ = rdb.Close() }()
 
-	r, err := reader.New(rdb, reader.WithGroup("shop"))
+	r, err := reader.New(rdb, reader.WithGroup("shop"), reader.WithInterval(5*time.Second))
 	if err != nil {
 		panic(err)
 	}
-	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(r)) // before your other readers
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(r)) // before your other readers, for it is shut down first
 	defer func() { _ = provider.Shutdown(ctx) }()
-	_ = r.RegisterGauges(provider) // http.requests.group, http.requests.group.series
+	if err := r.RegisterGauges(provider); err != nil { // http.requests.group, http.requests.group.series
+		panic(err)
+	}
 
 	overload := make(chan counter.Total, 1)
-	stop := r.Watch("http.requests", 1000, 900, func(t counter.Total, over bool) {
+	stop := r.Watch("http.requests", 1000, 900, func(t counter.Total, over bool) { // requests in an interval
 		if over {
 			overload <- t
 		}

@@ -20,12 +20,14 @@ type option func(*feed.Config)
 func (o option) apply(c *feed.Config) { o(c) }
 
 // WithInterval sets how often the group's totals are closed: whole milliseconds,
-// 10 ms to 24 h, by default 5 s. All participants must have the same.
+// 10 ms to 24 h, by default 5 s. All participants must have the same: one with
+// another counts apart from them, and nothing warns of it.
 func WithInterval(d time.Duration) Option {
 	return option(func(c *feed.Config) { c.Interval = d })
 }
 
-// WithGroup names the group, whose participants share totals. By default it is
+// WithGroup names the group, whose participants share totals; "shop" is also the group
+// of a service named shop without a namespace. By default it is
 // the service: service.namespace and service.name of the provider's resource. A
 // service without a name shares totals with its like, which is warned of.
 func WithGroup(name string) Option {
@@ -44,14 +46,16 @@ func WithInstruments(patterns ...string) Option {
 //
 //	error  amount dropped           name, error, dropped
 //	warn   instrument not counted   name, error
-//	warn   service has no name      prefix
+//	warn   service has no name      prefix, want
 //
 // The default is silence.
 func WithLogger(l *slog.Logger) Option {
 	return option(func(c *feed.Config) { c.Logger = l })
 }
 
-// WithMeterProvider has the reader measure itself. It may be the provider that
+// WithMeterProvider has the reader measure itself: what package counter does, and
+// comcount.input.dropped, how many amounts of instruments could not be counted, by
+// reason (such as "negative amount"), which its log tells one by one. It may be the provider that
 // the reader is registered with, by way of otel.GetMeterProvider. The default is
 // none.
 func WithMeterProvider(mp metric.MeterProvider) Option {

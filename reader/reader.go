@@ -102,8 +102,9 @@ func (r *Reader) Total(instrument string, attrs ...attribute.KeyValue) counter.T
 
 // Watch calls fn with over = true once an instrument's grand total, its Count,
 // has reached high, and with false once it is back below low (low <= high, else
-// Watch panics). See [counter.Counter.Watch]. The instrument need not have
-// counted yet.
+// Watch panics). See [counter.Counter.Watch], also for what an outage does to it.
+// The instrument need not have counted yet. For a float instrument high and low are
+// in units of [counter.Resolution].
 func (r *Reader) Watch(instrument string, high, low int64, fn func(t counter.Total, over bool)) (stop func()) {
 	stop = r.feed.Watch(instrument, high, low, fn)
 	r.wake()

@@ -23,7 +23,7 @@ var (
 	// ErrUnknown: no answer came, or none that tells whether the add was counted.
 	// Where that matters, add with an [ID] and, on this error, repeat the add with
 	// the same id: it is counted once. The cause is wrapped.
-	ErrUnknown = errors.New("exact: no answer; it may have been done; to repeat an add safely give it an ID")
+	ErrUnknown = errors.New("exact: no answer; it may have been done; an add is safely repeated with the ID that it had, without one it may count twice")
 
 	// ErrNotReplicated: the add is applied and returned, but fewer replicas than
 	// [WaitReplicas] asks for have confirmed it in time. A repeat with the same

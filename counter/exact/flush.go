@@ -194,5 +194,18 @@ func (w *writer) report(o outcome, before loss) {
 		w.log.log(slog.LevelError, "flush failed",
 			slog.String("error", err.Error()), slog.Int64("dropped", saturate(dropped, maybe)))
 	}
+	if w.failing && o.err == nil && o.keys > 0 {
+		w.log.log(slog.LevelInfo, "flush recovered")
+	}
 	w.failing = o.err != nil
+}
+
+// reportUnwritten logs what the writer has not written as it ends.
+func (w *writer) reportUnwritten() {
+	w.mu.Lock()
+	amount, _ := w.book.unwritten()
+	w.mu.Unlock()
+	if amount > 0 {
+		w.log.log(slog.LevelError, "flush failed", slog.String("error", "closed"), slog.Int64("dropped", amount))
+	}
 }

@@ -7,13 +7,13 @@ import (
 
 // logger logs nothing if there is no slog.Logger, and a handler that panics breaks
 // nothing.
-type logger struct{ to *slog.Logger }
+type logger struct {
+	to   *slog.Logger
+	name slog.Attr // of the counter: in all messages
+}
 
 func newLogger(to *slog.Logger, name string) logger {
-	if to == nil {
-		return logger{}
-	}
-	return logger{to: to.With(slog.String("name", name))}
+	return logger{to: to, name: slog.String("name", name)}
 }
 
 func (l logger) log(level slog.Level, message string, attrs ...slog.Attr) {
@@ -21,5 +21,5 @@ func (l logger) log(level slog.Level, message string, attrs ...slog.Attr) {
 		return
 	}
 	defer func() { _ = recover() }()
-	l.to.LogAttrs(context.Background(), level, message, attrs...)
+	l.to.LogAttrs(context.Background(), level, message, append([]slog.Attr{l.name}, attrs...)...)
 }

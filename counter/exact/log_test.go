@@ -9,41 +9,30 @@ import (
 
 // records keeps what is logged.
 type records struct {
-	mu    sync.Mutex
-	attrs []slog.Attr
-	all   *[]map[string]any
+	mu  sync.Mutex
+	all []map[string]any
 }
 
 func (r *records) Enabled(context.Context, slog.Level) bool { return true }
 func (r *records) WithGroup(string) slog.Handler            { return r }
 
-func (r *records) WithAttrs(attrs []slog.Attr) slog.Handler {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.all == nil {
-		r.all = &[]map[string]any{}
-	}
-	return &records{attrs: append(r.attrs, attrs...), all: r.all}
-}
+func (r *records) WithAttrs([]slog.Attr) slog.Handler { return r }
 
 func (r *records) Handle(_ context.Context, record slog.Record) error {
 	fields := map[string]any{"msg": record.Message}
-	for _, a := range r.attrs {
-		fields[a.Key] = a.Value.Any()
-	}
 	record.Attrs(func(a slog.Attr) bool {
 		fields[a.Key] = a.Value.Any()
 		return true
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	*r.all = append(*r.all, fields)
+	r.all = append(r.all, fields)
 	return nil
 }
 
 func (r *records) count(message string) int {
 	n := 0
-	for _, f := range *r.all {
+	for _, f := range r.all {
 		if f["msg"] == message {
 			n++
 		}
@@ -52,7 +41,7 @@ func (r *records) count(message string) int {
 }
 
 func (r *records) last(message string) map[string]any {
-	for _, f := range slices.Backward(*r.all) {
+	for _, f := range slices.Backward(r.all) {
 		if f["msg"] == message {
 			return f
 		}
@@ -65,5 +54,5 @@ type panicking struct{}
 
 func (panicking) Enabled(context.Context, slog.Level) bool  { return true }
 func (panicking) WithGroup(string) slog.Handler             { return panicking{} }
-func (panicking) WithAttrs([]slog.Attr) slog.Handler        { return panicking{} }
+func (panicking) WithAttrs([]slog.Attr) slog.Handler        { panic("a broken handler") }
 func (panicking) Handle(context.Context, slog.Record) error { panic("a broken handler") }

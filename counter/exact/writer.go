@@ -119,24 +119,34 @@ func (w *writer) run(interval time.Duration) {
 		case d := <-w.deletes:
 			d.reply <- w.remove(d)
 		case ctx := <-w.closing:
-			w.drain(ctx, min(interval, 100*time.Millisecond))
-			w.result = w.unwritten(ctx.Err())
+			failed := w.drain(ctx, min(interval, 100*time.Millisecond))
+			cause := ctx.Err()
+			if cause != nil && failed != nil {
+				cause = fmt.Errorf("%w: %w", cause, failed)
+			}
+			w.result = w.unwritten(cause)
+			w.reportUnwritten()
 			return
 		}
 	}
 }
 
-// drain flushes until everything is written or ctx has ended.
-func (w *writer) drain(ctx context.Context, wait time.Duration) {
+// drain flushes until everything is written or ctx has ended. It returns why the last
+// flush failed, if it did.
+func (w *writer) drain(ctx context.Context, wait time.Duration) (err error) {
 	for ctx.Err() == nil {
-		err := w.flush(ctx)
+		failed := w.flush(ctx)
+		if ctx.Err() == nil || err == nil {
+			err = failed // else it may only have been cut short
+		}
 		w.mu.Lock()
 		dirty := w.book.dirty
 		w.mu.Unlock()
-		if dirty == 0 || err != nil && !pause(ctx, wait) {
-			return
+		if dirty == 0 || failed != nil && !pause(ctx, wait) {
+			return err
 		}
 	}
+	return err
 }
 
 // close stops the writer; what it has not written by the end of ctx is lost.

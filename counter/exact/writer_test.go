@@ -194,7 +194,8 @@ func TestCloseEndsWithItsContextAndSaysHowMuchIsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *wire) {
-				c := open(t, w.client(t), exact.FlushEvery(flush))
+				var logged records
+				c := open(t, w.client(t), exact.FlushEvery(flush), exact.Logger(slog.New(&logged)))
 				add(t, c, "first", 1)
 				after(1)
 				break_(w)
@@ -210,6 +211,7 @@ func TestCloseEndsWithItsContextAndSaysHowMuchIsLost(t *testing.T) {
 				_, err = c.Add(t.Context(), "a", 1)
 				require.ErrorIs(t, err, exact.ErrClosed)
 				time.Sleep(time.Minute) // the call in the air ends, and with it the writer
+				require.EqualValues(t, 7, logged.last("flush failed")["dropped"], "a loss that is not in the log")
 			})
 		})
 	}
