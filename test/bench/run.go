@@ -45,7 +45,7 @@ func (row Row) run(t *testing.T, out io.Writer, rounds int) (verdict string) {
 		if row.Baseline != nil {
 			y := row.Baseline(t)
 			baseline = append(baseline, y)
-			ratios = append(ratios, ratio(x, y))
+			ratios = append(ratios, x/y)
 		}
 	}
 	if row.Baseline == nil {
@@ -53,18 +53,10 @@ func (row Row) run(t *testing.T, out io.Writer, rounds int) (verdict string) {
 		line(out, row.Name, row.figure(ours), "-", "-", row.Goal.String(), verdict)
 		return verdict
 	}
-	middle := median(ratios)
-	verdict = row.Goal.verdict(middle)
-	line(out, row.Name, row.figure(ours), row.figure(baseline), fmt.Sprintf("%.3g", middle), row.Goal.String(), verdict)
+	ratio := median(ratios)
+	verdict = row.Goal.verdict(ratio)
+	line(out, row.Name, row.figure(ours), row.figure(baseline), fmt.Sprintf("%.3g", ratio), row.Goal.String(), verdict)
 	return verdict
-}
-
-// ratio is 0 for nothing, also where the baseline is nothing, too.
-func ratio(x, y float64) float64 {
-	if x == 0 {
-		return 0
-	}
-	return x / y
 }
 
 func (row Row) figure(xs []float64) string {
