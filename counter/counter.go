@@ -48,7 +48,8 @@ type Counter struct {
 // The interval is how often a counter is flushed, in whole milliseconds, from
 // 10 ms to 24 h. Participants that share a name, a prefix and an interval share
 // a total. One with another interval counts apart from them, and nothing warns of it:
-// look at Participants of [Total]. The client stays the caller's: Close does not close it.
+// look at Participants of [Total]. The client stays the caller's: Close does not
+// close it.
 //
 // New fails on a nil client, a [redis.Ring] (a rehash would part a total from
 // its marks), a [redis.AutoPipeliner] (it may send a command twice), and a name,
@@ -249,9 +250,9 @@ func (c *Counter) Shutdown(ctx context.Context) error {
 }
 
 // Close stops the counter at once and gives up what it has not sent: what is not
-// known to have arrived is lost, and reported. To end a program, use [Counter.Shutdown]. Afterwards Add goes on counting locally, Count
-// is the buffer, nothing is Known, and the group answers the counter's name with
-// [ErrClosed]. Closing a grand total closes its parts too. Close may be called
+// known to have arrived is lost, and reported. To end a program, use
+// [Counter.Shutdown]. Afterwards Add goes on counting locally, Count is the buffer,
+// nothing is Known, and the group answers the counter's name with [ErrClosed]. Closing a grand total closes its parts too. Close may be called
 // more than once.
 //
 // The group remembers which names were closed. Parts that come and go need no

@@ -170,7 +170,7 @@ func (l *loop) flushed(c *call, results []Result) {
 	}
 	l.report.roundTrip(l.now - c.sent)
 	times := make([]ServerTime, len(results))
-	reached := false // perhaps
+	reached := false // by something, or perhaps
 	for i := range results {
 		times[i] = results[i].Time
 		reached = reached || results[i].Outcome != NotApplied

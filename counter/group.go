@@ -13,9 +13,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// Group is a process's part of a group of processes: any number of counters that share
-// one tick, one participant identity
-// and the connections of one client. All its counters that live on one server
+// Group is a process's part of a group of processes: any number of counters that
+// share one tick, one participant identity and the connections of one client. All its counters that live on one server
 // are flushed in one round trip an interval.
 //
 // All methods may be called from any number of goroutines.

@@ -31,8 +31,8 @@ type instruments struct {
 // the group, those that exist and those to come: what this participant counted
 // as an observable counter under the counter's own name, with its attributes;
 // and the group's last closed total, while it is known, as an observable gauge
-// `<name>.group`, not its parts. They have no unit. So a hot loop that adds to a [Counter] needs no SDK instrument
-// beside it.
+// `<name>.group`, not its parts. They have no unit. So a hot loop that adds to a
+// [Counter] needs no SDK instrument beside it.
 //
 // It returns the errors of the instruments it makes at once; later ones are
 // logged. Counters are kept alive for their sums, up to [WithMaxSeries] of them.

@@ -96,7 +96,7 @@ func (s *redisStore) Probe(ctx context.Context, _, prefix, name string) (ServerT
 	s.noteLoad(cmd, name)
 	reply, err := cmd.Reply()
 	if redis.HasErrorPrefix(err, "NOPERM ") {
-		return 0, fmt.Errorf("counter: cannot use Redis for counter %q: %w; the user needs: ~%s{*}:* %s", name, err, prefix, rights)
+		return 0, fmt.Errorf("counter: cannot use Redis for counter %q: %w; %s", name, err, needs(prefix))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("counter: cannot use Redis for counter %q: %w", name, err)
@@ -106,8 +106,8 @@ func (s *redisStore) Probe(ctx context.Context, _, prefix, name string) (ServerT
 		return 0, err
 	}
 	if denied != "" {
-		return 0, fmt.Errorf("counter: the Redis user is not permitted to run %s on the keys %q; it needs: ~%s{*}:* %s",
-			strings.ReplaceAll(strings.ToLower(denied), " ", ", "), prefix+hashTag(name)+":*", prefix, rights)
+		return 0, fmt.Errorf("counter: the Redis user is not permitted to run %s on the keys %q; %s",
+			strings.ReplaceAll(strings.ToLower(denied), " ", ", "), prefix+hashTag(name)+":*", needs(prefix))
 	}
 	return now, nil
 }
@@ -121,6 +121,9 @@ func (s *redisStore) noteLoad(cmd *script.Cmd, name string) {
 
 // rights are the commands that the user of the store needs.
 const rights = "+evalsha +eval +time +get +incrby +pexpire +hget +hmget +hset +hincrby"
+
+// needs tells what the user of the store needs.
+func needs(prefix string) string { return fmt.Sprintf("it needs: ~%s{*}:* %s", prefix, rights) }
 
 // Flush implements [Store]. Without a cluster a call holds many counters, in a
 // cluster one; all calls go in one pipeline.

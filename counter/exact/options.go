@@ -97,7 +97,7 @@ func WaitReplicas(n int, timeout time.Duration) Option {
 }
 
 // Logger reports what happens in the background with [FlushEvery]: failed flushes
-// and what they dropped (Error), start and stop (Info), flushes (Debug). By
+// and what they dropped (Error), start, stop and recovery (Info), flushes (Debug). By
 // default, and with nil, nothing is logged. Without FlushEvery there is nothing to
 // log: all is in the errors that the calls return.
 func Logger(l *slog.Logger) Option {

@@ -192,7 +192,7 @@ func TestKeysOutsideOfTheRights(t *testing.T) {
 	f.store = store
 
 	_, err = store.Probe(t.Context(), "", f.prefix, f.name)
-	require.ErrorContains(t, err, "the user needs: ~"+f.prefix+"{*}:* +evalsha")
+	require.ErrorContains(t, err, "it needs: ~"+f.prefix+"{*}:* +evalsha")
 	result := f.one(f.add(1, 7))
 	assert.Equal(t, counter.NotApplied, result.Outcome)
 	assert.Contains(t, result.Err.Error(), "NOPERM")
